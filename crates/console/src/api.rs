@@ -1,6 +1,6 @@
 //! Requests and responses.
 
-use crate::{Row, Source};
+use crate::{Row, RowSource};
 use axum::Router;
 use axum::extract::{Json, Query, State};
 use axum::http::StatusCode;
@@ -35,19 +35,19 @@ struct Forecast {
 }
 
 #[derive(Clone)]
-struct Shared {
-    source: Arc<dyn Source>,
+struct ConsoleState {
+    source: Arc<dyn RowSource>,
     /// Last forecast, and the time of its computation.
     forecast: Arc<Mutex<Option<(Instant, Forecast)>>>,
 }
 
 /// Returns all routes.
-pub(crate) fn routes(source: Arc<dyn Source>) -> Router {
+pub(crate) fn routes(source: Arc<dyn RowSource>) -> Router {
     let mut router = Router::new().route("/api/look", get(look)).route("/api/forecast", get(forecast));
     for (path, kind, text) in FILES {
         router = router.route(path, get(move || async move { web::file(kind, text) }));
     }
-    web::guarded(router.with_state(Shared { source, forecast: Arc::default() }))
+    web::guarded(router.with_state(ConsoleState { source, forecast: Arc::default() }))
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct Past {
 }
 
 #[derive(Serialize)]
-struct Look {
+struct GateViews {
     mpl: Option<Row>,
     resources: Vec<Row>,
     classes: Vec<Row>,
@@ -68,15 +68,15 @@ struct Look {
 }
 
 async fn look(
-    State(shared): State<Shared>,
+    State(shared): State<ConsoleState>,
     past: Result<Query<Past>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Look>, Refusal> {
+) -> Result<Json<GateViews>, Refusal> {
     let Query(Past { past }) = past.map_err(|error| Refusal::invalid(error.body_text()))?;
     if !(0.0..=PAST_MAX_S).contains(&past) {
         return Err(Refusal::invalid(format!("{past} seconds are not within the history")));
     }
     let source = shared.source;
-    let looked = tokio::task::spawn_blocking(move || Look {
+    let looked = tokio::task::spawn_blocking(move || GateViews {
         mpl: source.mpl(),
         resources: source.resources(),
         classes: source.classes(),
@@ -87,7 +87,7 @@ async fn look(
     Ok(Json(looked.await.map_err(|_| failed())?))
 }
 
-async fn forecast(State(shared): State<Shared>) -> Result<Json<Forecast>, Refusal> {
+async fn forecast(State(shared): State<ConsoleState>) -> Result<Json<Forecast>, Refusal> {
     // Held during the computation: concurrent requests wait and get the same result.
     let mut known = shared.forecast.lock().await;
     if let Some((at, forecast)) = &*known

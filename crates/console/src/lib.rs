@@ -20,7 +20,7 @@ pub use web::Shutdown;
 pub type Row = Map<String, Value>;
 
 /// Source of the gate's rows. All functions must be quick but `forecast` and `verdict`, which may take seconds.
-pub trait Source: Send + Sync {
+pub trait RowSource: Send + Sync {
     /// Returns the row of `overtake.mpl`, or `None` if the gate is off.
     fn mpl(&self) -> Option<Row>;
     /// Returns the rows of `overtake.gate_resources`.
@@ -43,6 +43,6 @@ pub trait Source: Send + Sync {
 ///
 /// # Errors
 /// The error of the listener or of the thread's runtime.
-pub fn serve(listener: TcpListener, source: Arc<dyn Source>, shutdown: Shutdown) -> io::Result<()> {
+pub fn serve(listener: TcpListener, source: Arc<dyn RowSource>, shutdown: Shutdown) -> io::Result<()> {
     web::serve(listener, api::routes(source), shutdown)
 }

@@ -21,7 +21,7 @@ Examples:
 /// Arguments of `serve`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct ServeArguments {
     /// The configuration file: lines NAME = VALUE, the names being those of `pg_settings`. The same names count as
     /// environment variables (OVERTAKE_PORT; OVERTAKE_PRIORITY for overtake.priority) and after -c; the last of file,
     /// environment and flag counts.
@@ -76,7 +76,7 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-impl Arguments {
+impl ServeArguments {
     /// Settings of file, environment and flags.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::process::announce;
 use anyhow::Context;
-use console::{Row, Shutdown, Source};
+use console::{Row, RowSource, Shutdown};
 use host::refusal::Refusal;
 use serde_json::Value;
 use server::Door;
@@ -55,7 +55,7 @@ impl Drop for Console {
 
 struct Shown<D>(D);
 
-impl<D: Fn() -> Door + Send + Sync> Source for Shown<D> {
+impl<D: Fn() -> Door + Send + Sync> RowSource for Shown<D> {
     fn mpl(&self) -> Option<Row> {
         rows((self.0)().lines("mpl")).pop().filter(|row| row.get("mode").is_none_or(|mode| mode != "off"))
     }

@@ -1,8 +1,8 @@
 //! `serve` before other servers: the gate, without a database of its own.
 
-use crate::arguments::Arguments;
+use crate::arguments::ServeArguments;
 use crate::console::Console;
-use crate::process::{State, announce, notify, until};
+use crate::process::{ServiceState, announce, notify, until};
 use crate::purge::{Heaps, MemoryLimits, Purging};
 use anyhow::Context;
 use host::memory;
@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const NETWORK_PRIORITY: i32 = 1;
 
 /// Configuration of a process that serves, from its settings.
-pub struct Prepared {
+pub struct ServerSetup {
     /// Settings of file, environment and flags.
     pub settings: Defaults,
     /// Configuration of the network.
@@ -38,12 +38,12 @@ pub fn refused(error: &OptionError) -> Refusal {
     Refusal::new(error.to_string())
 }
 
-impl Prepared {
+impl ServerSetup {
     /// Prepares the configuration. `default` is the gate's limit where the settings say none.
     ///
     /// # Errors
     /// A [`Refusal`] for settings that cannot be used.
-    pub fn new(arguments: &Arguments, default: &str) -> anyhow::Result<Prepared> {
+    pub fn new(arguments: &ServeArguments, default: &str) -> anyhow::Result<ServerSetup> {
         let settings = arguments.settings().map_err(|error| refused(&error))?;
         let mut config = Config::from_settings(&settings).map_err(|error| refused(&error))?;
         let heaps = set_network_threads(&mut config, settings.is_on("overtake.network_realtime"));
@@ -52,7 +52,7 @@ impl Prepared {
         config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
         let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
         limits.set();
-        Ok(Prepared { settings, config, limits, heaps })
+        Ok(ServerSetup { settings, config, limits, heaps })
     }
 }
 
@@ -89,14 +89,14 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 ///
 /// # Errors
 /// A [`Refusal`] for settings that cannot be used, and for an address that is taken or not ours; whatever ends the server.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let runtime = runtime()?;
     // Heard from the very beginning: by default the signal ends the process.
     let hangups = {
         let _inside = runtime.enter();
         signal(SignalKind::hangup()).context("SIGHUP")?
     };
-    let Prepared { settings, mut config, limits, heaps } = Prepared::new(arguments, "auto")?;
+    let ServerSetup { settings, mut config, limits, heaps } = ServerSetup::new(arguments, "auto")?;
     let url = Url::joined(arguments.upstream.iter().cloned());
     let url = url.map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
     if settings.number("overtake.network_threads") == 0 {
@@ -124,9 +124,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     let _console = Console::start(arguments.console, move || shown.door())?;
     network_begun();
     runtime.spawn(async move {
-        front.reload_on_hangup(hangups, || notify(State::Reloading), || notify(State::Ready)).await;
+        front.reload_on_hangup(hangups, || notify(ServiceState::Reloading), || notify(ServiceState::Ready)).await;
     });
-    notify(State::Ready);
+    notify(ServiceState::Ready);
     let result = runtime.block_on(server.run(until(stop.clone())));
     stop.request_now();
     result.context("the server")

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Arguments of `import-pgbouncer`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct ImportArguments {
     /// The file `pgbouncer.ini`
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -22,7 +22,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The file cannot be read, or is none of PgBouncer's.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
     let name = arguments.file.display();
     let text = std::fs::read_to_string(&arguments.file).map_err(|error| Refusal::new(format!("{name}: {error}")))?;
     let file = Ini::parse(&text).map_err(|error| Refusal::new(format!("{name}: {error}")))?;
@@ -32,14 +32,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Sections of a file with their lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ini {
-    databases: Vec<Line>,
-    users: Vec<Line>,
-    settings: Vec<Line>,
+    databases: Vec<IniLine>,
+    users: Vec<IniLine>,
+    settings: Vec<IniLine>,
 }
 
 /// Line `name = value` with its number.
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
+struct IniLine {
     number: usize,
     name: String,
     value: String,
@@ -62,11 +62,12 @@ impl Ini {
                 return Err(format!("line {number}: %include of {}: import that file, too", file.trim()));
             }
             let (name, value) = line.split_once('=').ok_or(format!("line {number} is no name = value"))?;
-            let line = Line { number, name: name.trim().trim_matches('"').to_owned(), value: value.trim().to_owned() };
+            let line =
+                IniLine { number, name: name.trim().trim_matches('"').to_owned(), value: value.trim().to_owned() };
             match section.as_deref() {
                 Some("databases") => ini.databases.push(line),
                 Some("users") => ini.users.push(line),
-                Some("pgbouncer") => ini.settings.push(Line { name: line.name.to_lowercase(), ..line }),
+                Some("pgbouncer") => ini.settings.push(IniLine { name: line.name.to_lowercase(), ..line }),
                 Some(other) => return Err(format!("line {number}: section [{other}] is unknown")),
                 None => return Err(format!("line {number} stands in no section")),
             }
@@ -196,7 +197,7 @@ fn parameters(text: &str) -> Vec<(String, String)> {
 }
 
 /// Seconds of PgBouncer as a value of ours.
-fn seconds(line: &Line) -> String {
+fn seconds(line: &IniLine) -> String {
     if line.value.chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
         format!("{}s", line.value)
     } else {
@@ -204,7 +205,7 @@ fn seconds(line: &Line) -> String {
     }
 }
 
-fn counterpart(line: &Line, file: &Ini) -> Counterpart {
+fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
     use Counterpart::{Missing, Needless, Setting};
     let value = || line.value.clone();
     match &*line.name {

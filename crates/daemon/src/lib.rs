@@ -14,9 +14,9 @@ mod process;
 mod purge;
 pub mod top;
 
-pub use arguments::Arguments;
+pub use arguments::ServeArguments;
 pub use console::Console;
-pub use process::{State, announce, notify, run_command, until};
+pub use process::{ServiceState, announce, notify, run_command, until};
 pub use purge::{Heaps, MemoryLimits, Purging};
 
 /// Version with the commit that was built, where git knew it.

@@ -61,13 +61,13 @@ pub async fn until(stop: Stop) {
     let wait = move || while stop.wait(Duration::from_secs(3_600)).is_ok() {};
     // It ends with the process at the latest.
     let _ = tokio::task::spawn_blocking(wait).await;
-    notify(State::Stopping);
+    notify(ServiceState::Stopping);
 }
 
 /// State of a server, of which a service manager is told.
 #[derive(Clone, Copy, Debug)]
-pub enum State {
-    /// Clients can connect; after [`State::Reloading`], the settings were read again.
+pub enum ServiceState {
+    /// Clients can connect; after [`ServiceState::Reloading`], the settings were read again.
     Ready,
     /// The settings are being read again.
     Reloading,
@@ -77,7 +77,7 @@ pub enum State {
 
 /// Tells the service manager of a state of the server, by the protocol of sd_notify(3). Without a manager, which
 /// `NOTIFY_SOCKET` would name, it does nothing.
-pub fn notify(state: State) {
+pub fn notify(state: ServiceState) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&address, state) {
         tracing::warn!(%error, ?state, "the service manager cannot be told of the server's state");
@@ -85,15 +85,15 @@ pub fn notify(state: State) {
 }
 
 /// Sends a state to a socket: a path, or `@` and a name that is in no directory.
-fn send(address: &OsStr, state: State) -> io::Result<()> {
+fn send(address: &OsStr, state: ServiceState) -> io::Result<()> {
     let address = match address.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(address)?,
     };
     let text = match state {
-        State::Ready => "READY=1\n",
-        State::Reloading => "RELOADING=1\n",
-        State::Stopping => "STOPPING=1\n",
+        ServiceState::Ready => "READY=1\n",
+        ServiceState::Reloading => "RELOADING=1\n",
+        ServiceState::Stopping => "STOPPING=1\n",
     };
     UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address)?;
     Ok(())
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Text that arrives at a socket after a state was sent to this address.
-    fn received(socket: &UnixDatagram, address: &OsStr, state: State) -> String {
+    fn received(socket: &UnixDatagram, address: &OsStr, state: ServiceState) -> String {
         send(address, state).unwrap();
         let mut buffer = [0; 64];
         let length = socket.recv(&mut buffer).unwrap();
@@ -116,11 +116,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        assert_eq!(received(&socket, path.as_os_str(), State::Ready), "READY=1\n");
-        assert_eq!(received(&socket, path.as_os_str(), State::Reloading), "RELOADING=1\n");
+        assert_eq!(received(&socket, path.as_os_str(), ServiceState::Ready), "READY=1\n");
+        assert_eq!(received(&socket, path.as_os_str(), ServiceState::Reloading), "RELOADING=1\n");
         let name = format!("overtake-notify-{}", std::process::id());
         let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        assert_eq!(received(&socket, OsStr::new(&format!("@{name}")), State::Stopping), "STOPPING=1\n");
-        send(folder.path().join("nobody").as_os_str(), State::Ready).unwrap_err();
+        assert_eq!(received(&socket, OsStr::new(&format!("@{name}")), ServiceState::Stopping), "STOPPING=1\n");
+        send(folder.path().join("nobody").as_os_str(), ServiceState::Ready).unwrap_err();
     }
 }

@@ -106,7 +106,7 @@ struct Purger {
 
 /// What the process holds at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
+struct MemoryUse {
     /// By the allocator.
     held: usize,
     /// Of them, freed big blocks.
@@ -129,14 +129,14 @@ impl Purger {
         (used / 16).max(LEAST).min(most)
     }
 
-    fn is_tight(&self, sample: Sample) -> bool {
+    fn is_tight(&self, sample: MemoryUse) -> bool {
         let near = |limit: usize| limit - limit / 4;
         near(self.limits.resident) < sample.resident || near(self.limits.held) < sample.held
     }
 
     /// What to give back now.
-    fn decide(&mut self, sample: Sample, now: Instant) -> Purge {
-        let Sample { held, kept, resident, reused } = sample;
+    fn decide(&mut self, sample: MemoryUse, now: Instant) -> Purge {
+        let MemoryUse { held, kept, resident, reused } = sample;
         if self.reused.1 != reused {
             self.reused = (now, reused);
         }
@@ -155,7 +155,7 @@ impl Purger {
     }
 
     /// The same after a purge of huge pages: most of the memory may be free in smaller pieces.
-    fn decide_again(&self, sample: Sample) -> Option<Purge> {
+    fn decide_again(&self, sample: MemoryUse) -> Option<Purge> {
         let free = sample.resident.saturating_sub(sample.held);
         if self.floor.0 + self.slack(sample.held.saturating_sub(sample.kept)) < free {
             return Some(Purge::All);
@@ -165,7 +165,7 @@ impl Purger {
 
     /// After a purge. One that gave little back is not repeated soon: what is free stands between blocks that are used, or in the heaps
     /// of threads. While statements may be refused for it the latter is tried for, and then this says so.
-    fn has_purged(&mut self, before: Sample, after: Sample, now: Instant) -> bool {
+    fn has_purged(&mut self, before: MemoryUse, after: MemoryUse, now: Instant) -> bool {
         const LITTLE: usize = 16 << 20;
         /// Vain purges after which it is given up.
         const TRIES: u32 = 20;
@@ -183,10 +183,10 @@ impl Purger {
 }
 
 /// Tells the allocator what is resident, and whoever decides, everything.
-fn sample() -> Option<Sample> {
+fn sample() -> Option<MemoryUse> {
     let resident = memory::anonymous_bytes()?;
     preempt::memory::set_resident_bytes(resident);
-    Some(Sample { held: held_bytes(), kept: kept_bytes(), resident, reused: kept_blocks_reused() })
+    Some(MemoryUse { held: held_bytes(), kept: kept_bytes(), resident, reused: kept_blocks_reused() })
 }
 
 /// Threads that run statements, each with a heap of its own.
@@ -272,8 +272,8 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
-    fn of(held: usize, kept: usize, resident: usize, reused: usize) -> Sample {
-        Sample { held: held * MB, kept: kept * MB, resident: resident * MB, reused }
+    fn of(held: usize, kept: usize, resident: usize, reused: usize) -> MemoryUse {
+        MemoryUse { held: held * MB, kept: kept * MB, resident: resident * MB, reused }
     }
 
     #[test]

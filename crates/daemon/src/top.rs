@@ -5,11 +5,11 @@ use clap::Args;
 use host::refusal::Refusal;
 use host::stop::Stop;
 use std::time::Duration;
-use top::{Error, Options, Target};
+use top::{Error, Target, TopOptions};
 
 /// Arguments of `top`.
 #[derive(Args, Clone, Debug)]
-pub struct Arguments {
+pub struct TopArguments {
     /// The server, as psql takes it: postgresql://user@host:port/database, or "host=... port=...". What it does not say is taken from
     /// PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and PGSSLMODE (disable, prefer or require; the certificate is not verified); without those it is postgres at 127.0.0.1:5432.
     #[arg(value_name = "URL")]
@@ -32,11 +32,11 @@ pub struct Arguments {
 ///
 /// # Errors
 /// A [`Refusal`] for a URL that makes no sense; nobody is there, or no Overtake.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+pub fn run(arguments: &TopArguments, stop: &Stop) -> anyhow::Result<()> {
     let target = Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
     // As psql does without a file of those who vouch.
     let tls = wire::tls::client::unverified().context("encryption")?;
-    let options = Options {
+    let options = TopOptions {
         target: target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls),
         interval: Duration::from_secs_f64(arguments.interval),
         count: if arguments.once { Some(1) } else { arguments.count },

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::facts::{Policy, Progress};
+use crate::facts::{LoadProgress, Policy};
 use crate::records::{Cursor, InstanceInfo, Update};
 use crate::{Demo, Error, assets};
 use web::{OpenPages, Refusal, Shutdown};
@@ -28,7 +28,7 @@ const COMMAND_BYTES_MAX: usize = 4_096;
 
 /// State that every handler can reach.
 #[derive(Clone)]
-pub struct Shared {
+pub struct ApiState {
     demo: Arc<dyn Demo>,
     shutdown: Shutdown,
     audience: Audience,
@@ -53,11 +53,11 @@ impl Audience {
 pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown, audience: Audience) -> Router {
     let mut router = Router::new()
         .route("/plotly.js", get(assets::charts))
-        .route("/api/facts", get(|State(shared): State<Shared>| async move { Json(shared.demo.facts()) }))
-        .route("/api/loading", get(|State(shared): State<Shared>| async move { Json(shared.demo.loading()) }))
-        .route("/api/queries", get(|State(shared): State<Shared>| async move { Json(shared.demo.queries()) }))
-        .route("/api/figure1", get(|State(shared): State<Shared>| async move { Json(shared.demo.figure1()) }))
-        .route("/api/instances", get(|State(shared): State<Shared>| async move { Json(shared.demo.instances()) }))
+        .route("/api/facts", get(|State(shared): State<ApiState>| async move { Json(shared.demo.facts()) }))
+        .route("/api/loading", get(|State(shared): State<ApiState>| async move { Json(shared.demo.loading()) }))
+        .route("/api/queries", get(|State(shared): State<ApiState>| async move { Json(shared.demo.queries()) }))
+        .route("/api/figure1", get(|State(shared): State<ApiState>| async move { Json(shared.demo.figure1()) }))
+        .route("/api/instances", get(|State(shared): State<ApiState>| async move { Json(shared.demo.instances()) }))
         .route("/api/events", get(events))
         .route("/api/select", post(select))
         .route("/api/query/start", post(start_query))
@@ -69,7 +69,7 @@ pub fn router(demo: Arc<dyn Demo>, shutdown: Shutdown, audience: Audience) -> Ro
         router = router.route(path, get(move || async move { web::file(kind, text) }));
     }
     let router = router.layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX));
-    web::guarded(router.with_state(Shared { demo, shutdown, audience }))
+    web::guarded(router.with_state(ApiState { demo, shutdown, audience }))
 }
 
 #[derive(Deserialize)]
@@ -79,8 +79,8 @@ struct Select {
 }
 
 async fn select(
-    State(shared): State<Shared>,
-    Command(body): Command<Select>,
+    State(shared): State<ApiState>,
+    CommandBody(body): CommandBody<Select>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     command(shared, move |demo| demo.select(body.policy)).await?;
     Ok(Json(json!({ "selected": body.policy })))
@@ -93,8 +93,8 @@ struct StartQuery {
 }
 
 async fn start_query(
-    State(shared): State<Shared>,
-    Command(body): Command<StartQuery>,
+    State(shared): State<ApiState>,
+    CommandBody(body): CommandBody<StartQuery>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     let queries = shared.demo.queries();
     if !queries.iter().any(|query| query.name == body.name) {
@@ -113,16 +113,16 @@ async fn start_query(
 struct Nothing {}
 
 async fn stop_query(
-    State(shared): State<Shared>,
-    Command(Nothing {}): Command<Nothing>,
+    State(shared): State<ApiState>,
+    CommandBody(Nothing {}): CommandBody<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     command(shared, |demo| demo.stop_query()).await?;
     Ok(Json(json!({ "stopped": true })))
 }
 
 async fn new_order(
-    State(shared): State<Shared>,
-    Command(Nothing {}): Command<Nothing>,
+    State(shared): State<ApiState>,
+    CommandBody(Nothing {}): CommandBody<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     let ticket = command(shared, |demo| demo.issue()).await?;
     Ok(Json(json!({ "ticket": ticket })))
@@ -134,7 +134,10 @@ struct Rate {
     per_second: f64,
 }
 
-async fn rate(State(shared): State<Shared>, Command(body): Command<Rate>) -> Result<Json<serde_json::Value>, Refusal> {
+async fn rate(
+    State(shared): State<ApiState>,
+    CommandBody(body): CommandBody<Rate>,
+) -> Result<Json<serde_json::Value>, Refusal> {
     let max = shared.demo.facts().rate_per_s_max;
     if !(0.0..=max).contains(&body.per_second) {
         return Err(Refusal::invalid(format!("{} New-Orders a second are out of bounds", body.per_second))
@@ -145,8 +148,8 @@ async fn rate(State(shared): State<Shared>, Command(body): Command<Rate>) -> Res
 }
 
 async fn clear(
-    State(shared): State<Shared>,
-    Command(Nothing {}): Command<Nothing>,
+    State(shared): State<ApiState>,
+    CommandBody(Nothing {}): CommandBody<Nothing>,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     command(shared, |demo| {
         demo.clear();
@@ -158,7 +161,7 @@ async fn clear(
 
 /// Runs a command off the thread that serves all pages: it may take as long as a query's cancellation.
 async fn command<R: Send + 'static>(
-    shared: Shared,
+    shared: ApiState,
     run: impl FnOnce(&dyn Demo) -> Result<R, Error> + Send + 'static,
 ) -> Result<R, Refusal> {
     let run = move || {
@@ -175,14 +178,14 @@ async fn command<R: Send + 'static>(
 /// Message of the stream.
 #[derive(Serialize)]
 struct Message {
-    loading: Progress,
+    loading: LoadProgress,
     instances: Vec<InstanceInfo>,
     update: Update,
 }
 
 /// Streams ten updates a second. The next one is made when the connection has taken the last: a slow page gets fewer,
 /// larger ones (bounded by the records that the implementation keeps), and costs nothing in between.
-async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
+async fn events(State(shared): State<ApiState>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     let page = shared.audience.pages.open()?;
     let mut ticks = interval(Duration::from_millis(UPDATE_MS));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -202,17 +205,17 @@ async fn events(State(shared): State<Shared>) -> Result<Sse<impl Stream<Item = R
 }
 
 /// JSON body of a command; errors in it become a [`Refusal`].
-struct Command<T>(T);
+struct CommandBody<T>(T);
 
-impl<S: Send + Sync, T> FromRequest<S> for Command<T>
+impl<S: Send + Sync, T> FromRequest<S> for CommandBody<T>
 where
     Json<T>: FromRequest<S, Rejection = JsonRejection>,
 {
     type Rejection = Refusal;
 
-    async fn from_request(request: axum::extract::Request, state: &S) -> Result<Command<T>, Refusal> {
+    async fn from_request(request: axum::extract::Request, state: &S) -> Result<CommandBody<T>, Refusal> {
         match Json::<T>::from_request(request, state).await {
-            Ok(Json(body)) => Ok(Command(body)),
+            Ok(Json(body)) => Ok(CommandBody(body)),
             Err(rejection) => Err(Refusal::new(rejection.status(), "invalid", rejection.body_text())),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub use web::chromium::{Browser, Error, Page, is_installed};
+pub use web::chromium::{Browser, CheckError, Page, is_installed};
 
 /// Screen of phones that are still in use, in pixels.
 const SMALL_PX: (u32, u32) = (360, 740);
@@ -14,7 +14,7 @@ const FIRST_PX: (u32, u32) = (1400, 900);
 
 /// Options of the checks.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CheckOptions {
     /// Folder for pictures; none are made without it.
     pub pictures: Option<PathBuf>,
     /// Patience for loading and for results, in milliseconds.
@@ -25,7 +25,7 @@ pub struct Options {
 ///
 /// # Errors
 /// [`Error::Missing`] without a browser; [`Error::Page`] with the first check that fails.
-pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Result<(), Error> {
+pub fn check(url: &str, options: &CheckOptions, passed: &mut dyn FnMut(&str)) -> Result<(), CheckError> {
     let mut browser = Browser::start()?;
     let page = browser.page()?;
     let mut visit = Visit { page, options };
@@ -51,34 +51,34 @@ pub fn check(url: &str, options: &Options, passed: &mut dyn FnMut(&str)) -> Resu
     ];
     for (name, run) in checks {
         run(&mut visit).map_err(|error| match error {
-            Error::Page(text) => Error::Page(format!("{name}: {text}")),
+            CheckError::Page(text) => CheckError::Page(format!("{name}: {text}")),
             other => other,
         })?;
         if let Some(first) = visit.page.errors().first() {
-            return Err(Error::Page(format!("{name}: the console says {first}")));
+            return Err(CheckError::Page(format!("{name}: the console says {first}")));
         }
         passed(name);
     }
     Ok(())
 }
 
-type Check<'a> = fn(&mut Visit<'a>) -> Result<(), Error>;
+type Check<'a> = fn(&mut Visit<'a>) -> Result<(), CheckError>;
 
 struct Visit<'a> {
     page: Page<'a>,
-    options: &'a Options,
+    options: &'a CheckOptions,
 }
 
 impl Visit<'_> {
-    fn until(&mut self, what: &str, expression: &str) -> Result<(), Error> {
+    fn until(&mut self, what: &str, expression: &str) -> Result<(), CheckError> {
         self.page.until(what, expression, self.options.patience_ms)
     }
 
-    fn holds(&mut self, what: &str, expression: &str) -> Result<(), Error> {
+    fn holds(&mut self, what: &str, expression: &str) -> Result<(), CheckError> {
         self.page.until(what, expression, 2_000)
     }
 
-    fn picture(&mut self, name: &str, whole: bool) -> Result<(), Error> {
+    fn picture(&mut self, name: &str, whole: bool) -> Result<(), CheckError> {
         match &self.options.pictures {
             Some(folder) => {
                 let file = folder.join(format!("demo-{name}.png"));
@@ -88,7 +88,7 @@ impl Visit<'_> {
         }
     }
 
-    fn opens(&mut self) -> Result<(), Error> {
+    fn opens(&mut self) -> Result<(), CheckError> {
         self.holds(
             "the question stands there",
             "document.querySelector('h1')?.textContent.includes('urgent transaction') === true",
@@ -98,7 +98,7 @@ impl Visit<'_> {
         self.holds("no request left this server", "performance.getEntriesByType('resource').every((entry) => entry.name.startsWith(location.origin) || entry.name.startsWith('data:'))")
     }
 
-    fn explains(&mut self) -> Result<(), Error> {
+    fn explains(&mut self) -> Result<(), CheckError> {
         self.holds("the machine's facts", "document.querySelectorAll('#facts dt').length >= 6 && !document.getElementById('facts').textContent.includes('undefined')")?;
         self.holds("the delivery rung in use and why", "document.querySelectorAll('#rungs li.used').length >= 1 && document.getElementById('delivery-why').textContent.length > 20")?;
         self.holds(
@@ -115,7 +115,7 @@ impl Visit<'_> {
         self.picture("light", true)
     }
 
-    fn chooses(&mut self) -> Result<(), Error> {
+    fn chooses(&mut self) -> Result<(), CheckError> {
         self.page.click("input[value=wait]")?;
         self.until(
             "wait is chosen",
@@ -127,7 +127,7 @@ impl Visit<'_> {
         self.until("3 chooses preempt", "document.body.dataset.policy === 'preempt'")
     }
 
-    fn runs_the_query(&mut self) -> Result<(), Error> {
+    fn runs_the_query(&mut self) -> Result<(), CheckError> {
         self.page.click("#query-toggle")?;
         self.until("it runs", "document.getElementById('query-toggle').getAttribute('aria-pressed') === 'true'")?;
         self.until(
@@ -138,7 +138,7 @@ impl Visit<'_> {
         self.until("its chart has marks", "document.querySelectorAll('#runs-chart .point').length > 0")
     }
 
-    fn changes_the_query(&mut self) -> Result<(), Error> {
+    fn changes_the_query(&mut self) -> Result<(), CheckError> {
         self.holds("sets to choose from", "document.querySelectorAll('#query optgroup').length >= 2")?;
         let choose = |group: &str| {
             format!(
@@ -156,7 +156,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    fn issues_one(&mut self) -> Result<(), Error> {
+    fn issues_one(&mut self) -> Result<(), CheckError> {
         let count = "Number(document.querySelector('tr[data-policy=preempt] [data-what=count]').textContent.replaceAll(',', ''))";
         let before = self.page.value(count)?;
         self.page.click("#new-order")?;
@@ -176,7 +176,7 @@ impl Visit<'_> {
         self.until("its chart has a mark", "document.querySelectorAll('#latency-chart .point').length > 0")
     }
 
-    fn keeps_a_rate(&mut self) -> Result<(), Error> {
+    fn keeps_a_rate(&mut self) -> Result<(), CheckError> {
         let count = "Number(document.querySelector('tr[data-policy=preempt] [data-what=count]').textContent.replaceAll(',', ''))";
         let before = self.page.value(count)?;
         self.page.click("#rate-toggle")?;
@@ -197,7 +197,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    fn compares(&mut self) -> Result<(), Error> {
+    fn compares(&mut self) -> Result<(), CheckError> {
         for (key, policy) in [("1", "wait"), ("2", "yield"), ("3", "preempt")] {
             self.page.press(key)?;
             self.until("it is chosen", &format!("document.body.dataset.policy === '{policy}'"))?;
@@ -224,7 +224,7 @@ impl Visit<'_> {
         self.picture("compared", true)
     }
 
-    fn fits_the_first_screen(&mut self) -> Result<(), Error> {
+    fn fits_the_first_screen(&mut self) -> Result<(), CheckError> {
         self.page.resize(FIRST_PX.0, FIRST_PX.1)?;
         self.page.value("(() => { document.activeElement.blur(); window.scrollTo(0, 0); return 0; })()")?;
         // An element that is hidden, or empty, has no box, or no text.
@@ -256,7 +256,7 @@ impl Visit<'_> {
         self.page.resize(LARGE_PX.0, LARGE_PX.1)
     }
 
-    fn agrees_with_its_figures(&mut self) -> Result<(), Error> {
+    fn agrees_with_its_figures(&mut self) -> Result<(), CheckError> {
         // All is read at once: an update may come between two reads.
         let read = "const us = (text) => { const [, value, unit] = /([\\d.,]+) (µs|ms|s)/.exec(text); \
                return Number(value.replaceAll(',', '')) * { 'µs': 1, ms: 1e3, s: 1e6 }[unit]; }; \
@@ -293,7 +293,7 @@ impl Visit<'_> {
         )
     }
 
-    fn hears_keys(&mut self) -> Result<(), Error> {
+    fn hears_keys(&mut self) -> Result<(), CheckError> {
         self.page.press("?")?;
         self.holds("the list of keys", "document.getElementById('keys').open === true")?;
         self.page.press("Escape")?;
@@ -322,7 +322,7 @@ impl Visit<'_> {
         )
     }
 
-    fn tours(&mut self) -> Result<(), Error> {
+    fn tours(&mut self) -> Result<(), CheckError> {
         let pressed = |id: &str| format!("document.getElementById('{id}').getAttribute('aria-pressed') === 'true'");
         self.page.press("t")?;
         self.until(
@@ -339,7 +339,7 @@ impl Visit<'_> {
         self.until("the query runs again", &pressed("query-toggle"))
     }
 
-    fn changes_theme(&mut self) -> Result<(), Error> {
+    fn changes_theme(&mut self) -> Result<(), CheckError> {
         let ground = "getComputedStyle(document.body).backgroundColor";
         let light = self.page.value(ground)?;
         self.page.prefer("prefers-color-scheme", "dark")?;
@@ -350,7 +350,7 @@ impl Visit<'_> {
         self.page.prefer("prefers-color-scheme", "light")
     }
 
-    fn fits_small(&mut self) -> Result<(), Error> {
+    fn fits_small(&mut self) -> Result<(), CheckError> {
         self.page.resize(SMALL_PX.0, SMALL_PX.1)?;
         self.holds("nothing overflows", "document.documentElement.scrollWidth <= 360")?;
         self.holds(
@@ -361,7 +361,7 @@ impl Visit<'_> {
         self.page.resize(LARGE_PX.0, LARGE_PX.1)
     }
 
-    fn stops(&mut self) -> Result<(), Error> {
+    fn stops(&mut self) -> Result<(), CheckError> {
         self.page.press("q")?;
         self.until(
             "the query stops",

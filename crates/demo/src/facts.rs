@@ -62,7 +62,7 @@ pub struct Facts {
     /// Access to each instance by PostgreSQL's protocol, in the order of the page.
     pub psql: Vec<Psql>,
     /// Facts of the database; absent until it is loaded.
-    pub database: Option<Database>,
+    pub database: Option<LoadedDatabase>,
 }
 
 /// Access to an instance by psql.
@@ -112,7 +112,7 @@ pub struct Rung {
 
 /// Database that was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Database {
+pub struct LoadedDatabase {
     /// Scale factor of TPC-H.
     pub scale_factor: f64,
     /// Number of TPC-C's warehouses.
@@ -126,11 +126,11 @@ pub struct Database {
 /// Progress of loading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Progress {
+pub enum LoadProgress {
     /// The database is being loaded.
     Loading {
         /// Steps in order, those to come included.
-        steps: Vec<Step>,
+        steps: Vec<LoadStep>,
         /// Milliseconds since the start.
         elapsed_ms: u64,
     },
@@ -148,7 +148,7 @@ pub enum Progress {
 
 /// Step of loading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct LoadStep {
     /// Name of the step: "TPC-H tables".
     pub name: String,
     /// Amount done so far.
@@ -196,7 +196,7 @@ pub struct Figure1Row {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Context that runs.
-    pub context: Context,
+    pub context: WorkerContext,
     /// First unit of time.
     pub start: f64,
     /// Unit of time after the last.
@@ -206,7 +206,7 @@ pub struct Segment {
 /// Work of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Context {
+pub enum WorkerContext {
     /// No work.
     Idle,
     /// Part of the long query.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use stage::Histogram;
 
 use crate::facts::Policy;
-use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Transaction, Update, WorkerNow};
+use crate::records::{Cursor, Quantiles, QueryRun, Span, Summary, Update, UrgentTransaction, WorkerNow};
 use crate::verdict::verdict;
 
 /// Number of New-Orders on CPU from which their percentiles are shown.
@@ -26,17 +26,17 @@ const SPANS_MAX: usize = 12_000;
 const UPDATE_MAX: usize = 3_000;
 
 /// Events since the last clear, and the summary of each policy.
-pub struct History {
-    inner: Mutex<Inner>,
+pub struct EventHistory {
+    inner: Mutex<HistoryInner>,
 }
 
-struct Inner {
+struct HistoryInner {
     clears: u64,
     lost_count: u64,
-    transactions: Ring<Transaction>,
+    transactions: Ring<UrgentTransaction>,
     runs: Ring<QueryRun>,
     spans: Ring<Span>,
-    totals: [Totals; 3],
+    totals: [PolicyTotals; 3],
 }
 
 /// Ring of the newest `limit` records, numbered.
@@ -47,7 +47,7 @@ struct Ring<T> {
     limit: usize,
 }
 
-struct Totals {
+struct PolicyTotals {
     latency: Histogram,
     on_cpu: Histogram,
     latest_us: Option<f64>,
@@ -58,29 +58,29 @@ struct Totals {
     run_query: String,
 }
 
-impl Default for History {
-    fn default() -> History {
-        History::new()
+impl Default for EventHistory {
+    fn default() -> EventHistory {
+        EventHistory::new()
     }
 }
 
-impl History {
+impl EventHistory {
     /// Creates an empty history.
-    pub fn new() -> History {
-        History {
-            inner: Mutex::new(Inner {
+    pub fn new() -> EventHistory {
+        EventHistory {
+            inner: Mutex::new(HistoryInner {
                 clears: 0,
                 lost_count: 0,
                 transactions: Ring::new(TRANSACTIONS_MAX),
                 runs: Ring::new(RUNS_MAX),
                 spans: Ring::new(SPANS_MAX),
-                totals: [Totals::new(), Totals::new(), Totals::new()],
+                totals: [PolicyTotals::new(), PolicyTotals::new(), PolicyTotals::new()],
             }),
         }
     }
 
     /// Records a New-Order that has ended, and its span on the timeline.
-    pub fn transaction(&self, transaction: Transaction) {
+    pub fn transaction(&self, transaction: UrgentTransaction) {
         let mut inner = self.lock();
         let totals = &mut inner.totals[transaction.policy.index()];
         let latency_ns = transaction.ended_ns.saturating_sub(transaction.arrived_ns);
@@ -108,7 +108,7 @@ impl History {
         inner.runs.push(run);
     }
 
-    /// Records a worker's query span that has closed. (Urgent spans come from [`History::transaction`].)
+    /// Records a worker's query span that has closed. (Urgent spans come from [`EventHistory::transaction`].)
     pub fn span(&self, span: Span) {
         self.lock().spans.push(span);
     }
@@ -126,7 +126,7 @@ impl History {
         inner.transactions.clear();
         inner.runs.clear();
         inner.spans.clear();
-        inner.totals = [Totals::new(), Totals::new(), Totals::new()];
+        inner.totals = [PolicyTotals::new(), PolicyTotals::new(), PolicyTotals::new()];
     }
 
     /// Returns the records since `cursor`; the caller adds the clock and the workers' present state.
@@ -151,7 +151,7 @@ impl History {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, HistoryInner> {
         self.inner.lock().expect("no code panics under this lock")
     }
 }
@@ -186,9 +186,9 @@ impl<T: Clone> Ring<T> {
     }
 }
 
-impl Totals {
-    fn new() -> Totals {
-        Totals {
+impl PolicyTotals {
+    fn new() -> PolicyTotals {
+        PolicyTotals {
             latency: Histogram::new(),
             on_cpu: Histogram::new(),
             latest_us: None,

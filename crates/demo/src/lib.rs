@@ -6,7 +6,7 @@
 //! slow or closed browser therefore cannot hold up a transaction.
 //!
 //! Reading order: the data that the page shows ([`facts`], [`records`]), the trait, the bounded store that an
-//! implementation may fill ([`History`]), the server ([`serve`]). `src/page/` holds the page itself: plain HTML, CSS
+//! implementation may fill ([`EventHistory`]), the server ([`serve`]). `src/page/` holds the page itself: plain HTML, CSS
 //! and JavaScript modules, compiled in, no build step and no network. `chromium` (a feature, for tests) drives a
 //! headless browser over it.
 
@@ -23,7 +23,7 @@ mod verdict;
 #[cfg(feature = "chromium")]
 pub mod chromium;
 
-pub use history::History;
+pub use history::EventHistory;
 pub use spectacle::{Demo, Error};
 pub use web::{Shutdown, shutdown_on_ctrl_c};
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Context, Policy};
+use crate::facts::{Policy, WorkerContext};
 
 /// State of one of the three instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub enum Start {
 /// End of an urgent transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum UrgentOutcome {
     /// The transaction committed.
     Committed,
     /// The transaction rolled back on purpose: TPC-C asks for one New-Order in a hundred.
@@ -52,7 +52,7 @@ pub enum Outcome {
 
 /// Urgent New-Order that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Transaction {
+pub struct UrgentTransaction {
     /// Ticket that [`crate::Demo::issue`] returned; 0 for a transaction that came from the rate.
     pub ticket: u64,
     /// Policy under which the transaction ran.
@@ -73,7 +73,7 @@ pub struct Transaction {
     /// did not add to the latency.
     pub is_on_cpu: bool,
     /// End of the transaction.
-    pub outcome: Outcome,
+    pub outcome: UrgentOutcome,
 }
 
 /// Run of the long query.
@@ -102,7 +102,7 @@ pub struct Span {
     /// Index of the worker.
     pub worker: usize,
     /// Context that ran.
-    pub context: Context,
+    pub context: WorkerContext,
     /// Start of the span.
     pub start_ns: u64,
     /// End of the span.
@@ -117,7 +117,7 @@ pub struct WorkerNow {
     /// Name and place: "worker 0 on cpu 1".
     pub name: String,
     /// Context that runs at this moment.
-    pub context: Context,
+    pub context: WorkerContext,
     /// Moment since which a query is on the worker, with or without an urgent transaction above it; absent if there is
     /// none.
     pub query_since_ns: Option<u64>,
@@ -132,7 +132,7 @@ pub struct Summary {
     pub count: u64,
     /// Times from arrival to end; absent while nothing has ended.
     pub latency_us: Option<Quantiles>,
-    /// The same of the New-Orders that were on CPU ([`Transaction::is_on_cpu`]).
+    /// The same of the New-Orders that were on CPU ([`UrgentTransaction::is_on_cpu`]).
     pub on_cpu_us: Option<Quantiles>,
     /// Number of New-Orders that were on CPU.
     pub on_cpu_count: u64,
@@ -180,7 +180,7 @@ pub struct Update {
     /// Present time of the clock.
     pub now_ns: u64,
     /// Transactions that have ended since.
-    pub transactions: Vec<Transaction>,
+    pub transactions: Vec<UrgentTransaction>,
     /// Runs that have ended since.
     pub runs: Vec<QueryRun>,
     /// Spans that have closed since.

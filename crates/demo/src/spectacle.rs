@@ -1,6 +1,6 @@
 //! The trait between the page and the program.
 
-use crate::facts::{Facts, Figure1, Policy, Progress, QueryInfo};
+use crate::facts::{Facts, Figure1, LoadProgress, Policy, QueryInfo};
 use crate::records::{Cursor, InstanceInfo, Update};
 
 /// Reason why a command was refused. Each variant is one reaction of the page.
@@ -28,7 +28,7 @@ pub trait Demo: Send + Sync {
     /// Returns the machine and the database; called again once loading has ended.
     fn facts(&self) -> Facts;
     /// Returns the progress of loading.
-    fn loading(&self) -> Progress;
+    fn loading(&self) -> LoadProgress;
     /// Returns the long queries to choose from, the default first.
     fn queries(&self) -> Vec<QueryInfo>;
     /// Returns the paper's Figure 1, played by the scheduler's own decisions.

@@ -13,10 +13,10 @@ pub const EXIT_CODE: u8 = 130;
 
 /// Request to stop the process, shared by all clones.
 #[derive(Clone, Default)]
-pub struct Stop(Arc<Shared>);
+pub struct Stop(Arc<StopState>);
 
 #[derive(Default)]
-struct Shared {
+struct StopState {
     requested: Mutex<bool>,
     changed: Condvar,
 }

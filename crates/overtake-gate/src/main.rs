@@ -4,7 +4,7 @@
 //! counted there.
 
 use clap::{Parser, Subcommand};
-use daemon::{Arguments, VERSION, gate, import, top};
+use daemon::{ServeArguments, VERSION, gate, import, top};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -24,11 +24,11 @@ struct Gate {
 enum Command {
     /// Serve clients of the servers that --upstream names.
     #[command(mut_arg("upstream", |argument| argument.required(true)))]
-    Serve(Arguments),
+    Serve(ServeArguments),
     /// Show what the gate of a running server does, live in the terminal, like top.
-    Top(top::Arguments),
+    Top(top::TopArguments),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `serve`.
-    ImportPgbouncer(import::Arguments),
+    ImportPgbouncer(import::ImportArguments),
 }
 
 fn main() -> ExitCode {

@@ -20,12 +20,12 @@ pub enum Command {
     /// too: it prints how.
     Demo(live::DemoArguments),
     /// Serve a database over PostgreSQL's wire protocol: psql and drivers connect to it. Data is in memory.
-    Serve(daemon::Arguments),
+    Serve(daemon::ServeArguments),
     /// Show the gate of a running server, live in the terminal, like top: the limit and its moves, classes and their
     /// times, the model beside the measurements. As text where standard output is no terminal.
-    Top(top::Arguments),
+    Top(top::TopArguments),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.
-    ImportPgbouncer(import::Arguments),
+    ImportPgbouncer(import::ImportArguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.
     #[command(subcommand)]
     Bench(Benchmark),

@@ -5,10 +5,10 @@
 mod analytics;
 mod starvation;
 
-use analytics::{Lanes, Wanted};
+use analytics::{AnalyticsSettings, Lanes};
 use anyhow::Context;
-use daemon::gate::{Prepared, runtime};
-use daemon::{Arguments, Console, Purging, State, announce, notify, until};
+use daemon::gate::{ServerSetup, runtime};
+use daemon::{Console, Purging, ServeArguments, ServiceState, announce, notify, until};
 use engine::{Engine, EngineConfig, Housekeeper};
 use host::refusal::Refusal;
 use host::say::say;
@@ -18,7 +18,7 @@ use server::{Config, Dispatch, Door, Server};
 use sessions::Views;
 use settings::Source;
 use sql::session::Database;
-use starvation::Watch;
+use starvation::StarvationWatch;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// # Errors
 /// A [`Refusal`] for settings that cannot be used, and for an address that is taken or does not belong to this machine;
 /// the error that ended the server.
-pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
+pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     if !arguments.upstream.is_empty() {
         return daemon::gate::run(arguments, stop);
     }
@@ -37,9 +37,9 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
         let _inside = runtime.enter();
         signal(SignalKind::hangup()).context("SIGHUP")?
     };
-    let Prepared { settings, mut config, limits, heaps } = Prepared::new(arguments, "off")?;
-    let lanes = Wanted::from_settings(&settings);
-    let watch = Arc::<Watch>::default();
+    let ServerSetup { settings, mut config, limits, heaps } = ServerSetup::new(arguments, "off")?;
+    let lanes = AnalyticsSettings::from_settings(&settings);
+    let watch = Arc::<StarvationWatch>::default();
     set_threads_below(&mut config, lanes.are_ordinary(), &watch);
     let is_default = settings.source("listen_addresses") == Source::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
@@ -88,13 +88,13 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
     runtime.spawn(async move {
         while hangups.recv().await.is_some() {
             let (database, gate, own) = (reloaded.clone(), gate.clone(), own.clone());
-            notify(State::Reloading);
+            notify(ServiceState::Reloading);
             // Files are read on another thread.
             drop(tokio::task::spawn_blocking(move || reload(&database, &gate, &own)).await);
-            notify(State::Ready);
+            notify(ServiceState::Ready);
         }
     });
-    notify(State::Ready);
+    notify(ServiceState::Ready);
     let result = runtime.block_on(server.run(until(stopped)));
     stop.request_now();
     drop(runtime);
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Reads the settings again. Settings that cannot be used change nothing; the log reports the outcome.
-fn reload(database: &Database, door: &Door, arguments: &Arguments) {
+fn reload(database: &Database, door: &Door, arguments: &ServeArguments) {
     match sessions::reload(database, door, || arguments.settings()) {
         Ok(changed) => tracing::info!(changed = %changed.join(", "), "SIGHUP: the settings were read again"),
         Err(error) => tracing::error!(%error, "SIGHUP: the settings stay as they were: they cannot be read again"),
@@ -112,7 +112,7 @@ fn reload(database: &Database, door: &Door, arguments: &Arguments) {
 }
 
 /// Sets the initialisers of threads that run long queries by rows.
-fn set_threads_below(config: &mut Config, are_ordinary: bool, watch: &Arc<Watch>) {
+fn set_threads_below(config: &mut Config, are_ordinary: bool, watch: &Arc<StarvationWatch>) {
     let watch = Arc::clone(watch);
     config.below_begun = Arc::new(move || {
         watch.add_current_by_rows();

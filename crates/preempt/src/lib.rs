@@ -51,4 +51,6 @@ pub use line::{Line, Mode, Sent, Want};
 pub use queue::BoundedQueue;
 pub use region::{NoPreempt, Region, no_preempt};
 pub use stack::STACK_BYTES;
-pub use worker::{Counters, Dense, Registration, Serve, WORKERS_MAX, Worker, register, safepoint, totals, workers};
+pub use worker::{
+    Dense, InterruptCounters, Registration, Serve, WORKERS_MAX, Worker, register, safepoint, totals, workers,
+};

@@ -208,16 +208,16 @@ pub(crate) fn class_bytes(size: usize) -> isize {
 }
 
 /// Sums of one thread. Changed inside a region only.
-pub(crate) struct Own {
+pub(crate) struct ThreadSums {
     /// Bytes that the total does not have yet.
     sum: AtomicIsize,
     /// Bytes that the total has, and big blocks.
     before: AtomicIsize,
 }
 
-impl Own {
-    pub(crate) const fn new() -> Own {
-        Own { sum: AtomicIsize::new(0), before: AtomicIsize::new(0) }
+impl ThreadSums {
+    pub(crate) const fn new() -> ThreadSums {
+        ThreadSums { sum: AtomicIsize::new(0), before: AtomicIsize::new(0) }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use crate::sync::{AtomicUsize, Ordering::*};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 
-struct Slot<T> {
+struct QueueSlot<T> {
     turn: AtomicUsize,
     value: UnsafeCell<MaybeUninit<T>>,
 }
@@ -23,7 +23,7 @@ pub struct BoundedQueue<T> {
     head: Position,
     tail: Position,
     mask: usize,
-    slots: Box<[Slot<T>]>,
+    slots: Box<[QueueSlot<T>]>,
 }
 
 // SAFETY: a slot's value is touched only by the one thread that won its position by compare-and-swap, and the turn's
@@ -36,7 +36,7 @@ impl<T> BoundedQueue<T> {
     /// Creates an empty queue for at least `capacity` values (the next power of two, at least 2).
     pub fn new(capacity: usize) -> BoundedQueue<T> {
         let capacity = capacity.max(2).next_power_of_two();
-        let slot = |turn| Slot { turn: AtomicUsize::new(turn), value: UnsafeCell::new(MaybeUninit::uninit()) };
+        let slot = |turn| QueueSlot { turn: AtomicUsize::new(turn), value: UnsafeCell::new(MaybeUninit::uninit()) };
         BoundedQueue {
             head: Position(AtomicUsize::new(0)),
             tail: Position(AtomicUsize::new(0)),

@@ -33,7 +33,7 @@ pub(crate) struct Local {
     /// not.
     pub(crate) gave_way_ns: AtomicU64,
     /// Bytes of blocks that this thread has allocated and freed.
-    pub(crate) held: memory::Own,
+    pub(crate) held: memory::ThreadSums,
 }
 
 thread_local! {
@@ -44,7 +44,7 @@ thread_local! {
             urgent: AtomicBool::new(false),
             worker: AtomicPtr::new(core::ptr::null_mut()),
             gave_way_ns: AtomicU64::new(0),
-            held: memory::Own::new(),
+            held: memory::ThreadSums::new(),
         }
     };
 }

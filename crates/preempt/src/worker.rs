@@ -35,7 +35,7 @@ pub trait Serve: Send + Sync {
 
 /// Counts of a worker's interrupts, by their kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct InterruptCounters {
     /// Urgent contexts entered at a safepoint.
     pub polled: u64,
     /// Urgent contexts entered from a signal.
@@ -156,8 +156,8 @@ impl Worker {
     }
 
     /// Returns the counts of the worker's interrupts.
-    pub fn counters(&self) -> Counters {
-        Counters {
+    pub fn counters(&self) -> InterruptCounters {
+        InterruptCounters {
             polled: self.polled.load(Relaxed),
             signalled: self.signalled.load(Relaxed),
             deferred: self.deferred.load(Relaxed),
@@ -249,8 +249,8 @@ fn add_own(counter: &AtomicU64, n: u64) {
 }
 
 /// Returns the counts of every worker of this process so far, also of those that ended.
-pub fn totals() -> Counters {
-    let ended = Counters {
+pub fn totals() -> InterruptCounters {
+    let ended = InterruptCounters {
         polled: ENDED[0].load(Relaxed),
         signalled: ENDED[1].load(Relaxed),
         deferred: ENDED[2].load(Relaxed),
@@ -261,7 +261,7 @@ pub fn totals() -> Counters {
     };
     workers().fold(ended, |sum, worker| {
         let counters = worker.counters();
-        Counters {
+        InterruptCounters {
             polled: sum.polled + counters.polled,
             signalled: sum.signalled + counters.signalled,
             deferred: sum.deferred + counters.deferred,
@@ -273,10 +273,10 @@ pub fn totals() -> Counters {
     })
 }
 
-/// Counts of workers that ended, in the order of the fields of [`Counters`].
+/// Counts of workers that ended, in the order of the fields of [`InterruptCounters`].
 static ENDED: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 
-fn remember_counts(counters: Counters) {
+fn remember_counts(counters: InterruptCounters) {
     let sums = [counters.polled, counters.signalled, counters.deferred, counters.signals, counters.landed_in_region];
     for (ended, count) in ENDED.iter().zip(sums) {
         ended.fetch_add(count, Relaxed);

@@ -6,7 +6,7 @@
 use crate::counters::Start;
 use crate::entry::Left;
 use crate::policy::Point;
-use crate::shared::Shared;
+use crate::shared::SchedulerState;
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;
 use preempt::no_preempt;
@@ -18,7 +18,7 @@ use std::thread;
 pub(crate) type Ready = Sender<bool>;
 
 /// Runs the dedicated thread of worker `at` until the scheduler stops.
-pub(crate) fn run(shared: &Shared, at: usize, ready: &Ready) {
+pub(crate) fn run(shared: &SchedulerState, at: usize, ready: &Ready) {
     let slot = &shared.slots[at];
     if let Some(cpu) = shared.cpu_of(at) {
         // A processor that is gone, or forbidden, makes the thread slower, not wrong.

@@ -5,7 +5,7 @@
 //! finds then is counted, and would be a lost wake-up.
 
 use crate::policy::Policy;
-use crate::shared::Shared;
+use crate::shared::SchedulerState;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use core::time::Duration;
 use preempt::{no_preempt, os};
@@ -43,7 +43,7 @@ impl Keeper {
 }
 
 /// Runs the keeper's thread.
-pub(crate) fn run(shared: &Shared) {
+pub(crate) fn run(shared: &SchedulerState) {
     shared.keeper.thread.get_or_init(thread::current);
     while !shared.is_stopped() {
         match shared.deliver_again() {
@@ -60,7 +60,7 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
-impl Shared {
+impl SchedulerState {
     /// Asks every worker to serve that could and may. Returns the time to the next look, none if nothing is held back.
     fn deliver_again(&self) -> Option<u64> {
         let now_ns = os::now_ns();

@@ -39,7 +39,7 @@ pub use counters::{Counters, Start};
 pub use event::{Completed, Event};
 pub use low::{Finish, LowWork};
 pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
-pub use request::{Ended, Outcome, Request, Resubmit, RunCx, State, Work};
+pub use request::{Ended, Request, RequestState, Resubmit, RunCx, RunOutcome, Work};
 pub use scheduler::{Rejected, Scheduler};
 pub use settings::{Placement, Rungs, Settings};
 

@@ -9,7 +9,7 @@
 use crate::event::Event;
 use crate::policy::Policy;
 use crate::scheduler::Rejected;
-use crate::shared::Shared;
+use crate::shared::SchedulerState;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use preempt::{Latch, no_preempt, os};
@@ -35,7 +35,7 @@ impl<F: FnOnce(Finish) + Send> LowWork for F {
 /// The drop panics in an urgent context, where no query can end.
 #[must_use = "the low job ends when this is dropped"]
 pub struct Finish {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerState>,
     id: u64,
     width: usize,
     is_paused: bool,
@@ -81,7 +81,7 @@ struct LowJob {
     work: Box<dyn LowWork>,
 }
 
-struct State {
+struct LowState {
     waiting: VecDeque<LowJob>,
     running_width: usize,
 }
@@ -89,7 +89,7 @@ struct State {
 /// Low jobs that wait, and the number of workers that the running ones take. Touched in base context only, except
 /// `head`.
 pub(crate) struct LowQueue {
-    state: Latch<State>,
+    state: Latch<LowState>,
     /// Place of the oldest waiting job. A low job's number is its place in the line of submissions.
     head: AtomicU64,
     /// Number of low jobs that wait or run.
@@ -108,7 +108,7 @@ thread_local! {
 impl LowQueue {
     pub(crate) fn new(capacity: usize) -> LowQueue {
         LowQueue {
-            state: Latch::new(State { waiting: VecDeque::with_capacity(capacity), running_width: 0 }),
+            state: Latch::new(LowState { waiting: VecDeque::with_capacity(capacity), running_width: 0 }),
             head: AtomicU64::new(NONE),
             alive: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -135,7 +135,7 @@ impl LowQueue {
         no_preempt(|no_preempt| self.state.lock(no_preempt).waiting.len())
     }
 
-    fn publish_head(&self, state: &State) {
+    fn publish_head(&self, state: &LowState) {
         self.head.store(state.waiting.front().map_or(NONE, |job| job.id), SeqCst);
     }
 
@@ -206,7 +206,7 @@ impl LowQueue {
     }
 }
 
-impl Shared {
+impl SchedulerState {
     pub(crate) fn submit_low(self: &Arc<Self>, work: Box<dyn LowWork>, width: usize) -> Result<u64, Rejected> {
         assert!(!preempt::in_urgent(), "a low job is submitted in base context");
         let width = width.clamp(1, self.settings.workers);

@@ -14,7 +14,7 @@
 //! ```
 
 use crate::counters::Start;
-use crate::shared::Shared;
+use crate::shared::SchedulerState;
 use crate::sync::{AtomicU64, Ordering};
 use core::sync::atomic::{AtomicU32, AtomicU64 as PlainU64};
 use preempt::os;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The request is finished; a failure that the work has reported by itself counts too.
     Done,
     /// The run was aborted and the request is to run again, after the queued ones.
@@ -37,17 +37,17 @@ pub enum Outcome {
 /// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The work returned [`Outcome::Done`].
+    /// The work returned [`RunOutcome::Done`].
     Done,
     /// The work panicked. Nothing else was harmed.
     Panicked,
-    /// The work still returned [`Outcome::Again`] after the last attempt that the settings allow.
+    /// The work still returned [`RunOutcome::Again`] after the last attempt that the settings allow.
     Exhausted,
 }
 
 /// Context of a run, as the work sees it.
 pub struct RunCx<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a SchedulerState,
     /// Request that runs.
     pub request: &'a Arc<Request>,
     /// Index of the worker that runs the request.
@@ -60,7 +60,7 @@ pub struct RunCx<'a> {
 
 impl RunCx<'_> {
     /// Returns the wake-up for this run. The work leaves it with what it waits for before it returns
-    /// [`Outcome::Parked`]. Neither this call nor clones of the wake-up allocate.
+    /// [`RunOutcome::Parked`]. Neither this call nor clones of the wake-up allocate.
     pub fn resubmitter(&self) -> Resubmit {
         Resubmit { shared: self.shared.own(), request: Arc::clone(self.request), attempt: self.attempt }
     }
@@ -70,7 +70,7 @@ impl RunCx<'_> {
 /// ones included.
 #[derive(Clone)]
 pub struct Resubmit {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerState>,
     request: Arc<Request>,
     attempt: u32,
 }
@@ -101,11 +101,11 @@ impl fmt::Debug for Resubmit {
 /// do I/O, log, or touch tokio, and it latches only inside a [`preempt::Region`]. It may panic.
 pub trait Work: Send + Sync {
     /// Runs it once.
-    fn run(&self, cx: &RunCx<'_>) -> Outcome;
+    fn run(&self, cx: &RunCx<'_>) -> RunOutcome;
 }
 
-impl<F: Fn(&RunCx<'_>) -> Outcome + Send + Sync> Work for F {
-    fn run(&self, cx: &RunCx<'_>) -> Outcome {
+impl<F: Fn(&RunCx<'_>) -> RunOutcome + Send + Sync> Work for F {
+    fn run(&self, cx: &RunCx<'_>) -> RunOutcome {
         self(cx)
     }
 }
@@ -113,7 +113,7 @@ impl<F: Fn(&RunCx<'_>) -> Outcome + Send + Sync> Work for F {
 /// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub enum RequestState {
     /// The request was not submitted yet, or was rejected.
     New = 0,
     /// The request waits in a queue; it can be cancelled.
@@ -134,19 +134,19 @@ pub enum State {
 const ATTEMPT_SHIFT: u32 = 8;
 const STATE_MASK: u64 = (1 << ATTEMPT_SHIFT) - 1;
 
-const fn word(state: State, attempt: u64) -> u64 {
+const fn word(state: RequestState, attempt: u64) -> u64 {
     attempt << ATTEMPT_SHIFT | state as u64
 }
 
-fn state_of(word: u64) -> State {
+fn state_of(word: u64) -> RequestState {
     match word & STATE_MASK {
-        0 => State::New,
-        1 => State::Queued,
-        2 => State::Claimed,
-        3 => State::Done,
-        4 => State::Cancelled,
-        5 => State::Woken,
-        _ => State::Parked,
+        0 => RequestState::New,
+        1 => RequestState::Queued,
+        2 => RequestState::Claimed,
+        3 => RequestState::Done,
+        4 => RequestState::Cancelled,
+        5 => RequestState::Woken,
+        _ => RequestState::Parked,
     }
 }
 
@@ -160,9 +160,9 @@ pub struct Request {
     /// Place in the one line of submissions.
     place: AtomicU64,
     clock: Clock,
-    /// Number of runs that returned [`Outcome::Again`].
+    /// Number of runs that returned [`RunOutcome::Again`].
     repeats: AtomicU32,
-    /// Number of runs that returned [`Outcome::Parked`].
+    /// Number of runs that returned [`RunOutcome::Parked`].
     parks: AtomicU32,
     /// Worker that the request was placed with; its index plus one, 0 for none.
     target: AtomicU32,
@@ -179,7 +179,7 @@ impl Request {
             id,
             class,
             work,
-            word: AtomicU64::new(word(State::New, 0)),
+            word: AtomicU64::new(word(RequestState::New, 0)),
             place: AtomicU64::new(0),
             clock: Clock::new(),
             repeats: AtomicU32::new(0),
@@ -217,20 +217,20 @@ impl Request {
     }
 
     /// Returns the state of the request.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RequestState {
         state_of(self.word.load(Ordering::SeqCst))
     }
 
     /// Takes the request back. Returns false if it runs, or has run, or was never submitted. A parked one is not taken
     /// back, because it may have a place elsewhere: end what it waits for, and it runs once more to learn of that.
     pub fn cancel(&self) -> bool {
-        self.change(State::Queued, State::Cancelled, 0).is_some()
+        self.change(RequestState::Queued, RequestState::Cancelled, 0).is_some()
     }
 
     /// Queues the request: the submitter's step. Returns false if it was submitted before.
     #[doc(hidden)]
     pub fn enqueue(&self, place: u64) -> bool {
-        let is_mine = self.change(State::New, State::Queued, 0).is_some();
+        let is_mine = self.change(RequestState::New, RequestState::Queued, 0).is_some();
         if is_mine {
             self.place.store(place, Ordering::Relaxed);
         }
@@ -240,17 +240,17 @@ impl Request {
     /// Claims the right to run the request. At most one caller gets it, with the number of the run: 1 for the first.
     #[doc(hidden)]
     pub fn claim(&self) -> Option<u32> {
-        self.change(State::Queued, State::Claimed, 1)
+        self.change(RequestState::Queued, RequestState::Claimed, 1)
     }
 
     /// Returns a claimed request to the state queued, whether its wake-up came or not.
     pub(crate) fn release(&self) {
-        self.set(State::Queued);
+        self.set(RequestState::Queued);
     }
 
     /// Ends a claimed request.
     pub(crate) fn end(&self) {
-        self.set(State::Done);
+        self.set(RequestState::Done);
     }
 
     /// Parks the request after the claimant's run ended at `now_ns`. Returns false if the wake-up came before: the
@@ -260,13 +260,13 @@ impl Request {
         self.parks.fetch_add(1, Ordering::Relaxed);
         self.parked_ns.store(now_ns, Ordering::Relaxed);
         if cfg!(overtake_plant = "early_wake_up_lost") {
-            self.set(State::Parked);
+            self.set(RequestState::Parked);
             return true;
         }
-        if self.change(State::Claimed, State::Parked, 0).is_some() {
+        if self.change(RequestState::Claimed, RequestState::Parked, 0).is_some() {
             return true;
         }
-        self.set(State::Queued);
+        self.set(RequestState::Queued);
         false
     }
 
@@ -280,21 +280,21 @@ impl Request {
         };
         // Parking comes after the claim, so a caller that finds neither the claim nor the parked state has nothing to
         // do.
-        if !swap(State::Claimed, State::Woken) && swap(State::Parked, State::Queued) {
+        if !swap(RequestState::Claimed, RequestState::Woken) && swap(RequestState::Parked, RequestState::Queued) {
             return Some(now_ns.saturating_sub(self.parked_ns.load(Ordering::Relaxed)));
         }
         None
     }
 
     /// Stores a state for the claimant. Only a wake-up can come between, and the claimant ignores it.
-    fn set(&self, to: State) {
+    fn set(&self, to: RequestState) {
         let attempt = self.word.load(Ordering::SeqCst) >> ATTEMPT_SHIFT;
         self.word.store(word(to, attempt), Ordering::SeqCst);
     }
 
     /// Moves the state `from` one `to` another, and the number of the run on by `runs`. Returns the number of the run,
     /// or none if the request was in another state.
-    fn change(&self, from: State, to: State, runs: u64) -> Option<u32> {
+    fn change(&self, from: RequestState, to: RequestState, runs: u64) -> Option<u32> {
         let mut now = self.word.load(Ordering::SeqCst);
         while state_of(now) == from {
             let attempt = (now >> ATTEMPT_SHIFT) + runs;

@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::request::Request;
 use crate::serve::Handler;
 use crate::settings::Settings;
-use crate::shared::Shared;
+use crate::shared::SchedulerState;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::SeqCst;
 use locked::Locked;
@@ -41,13 +41,13 @@ const NICE_MAX: i32 = 19;
 ///
 /// Dropping it shuts it down.
 pub struct Scheduler {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// State of this thread as a worker.
 struct Attachment {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerState>,
     slot: usize,
     registration: Registration,
 }
@@ -75,7 +75,7 @@ impl Scheduler {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         panics::silence_requests();
-        let shared = Shared::new(settings);
+        let shared = SchedulerState::new(settings);
         let scheduler = Scheduler { shared, threads: Mutex::new(Vec::new()) };
         let name = &scheduler.shared.settings.name;
         let for_keeper = Arc::clone(&scheduler.shared);

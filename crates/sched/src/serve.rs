@@ -10,8 +10,8 @@ use crate::event::{Completed, Event};
 use crate::lanes::Lanes;
 use crate::panics;
 use crate::policy::{Heads, Point, Policy, Share, class_index};
-use crate::request::{Ended, Outcome, Request, RunCx};
-use crate::shared::{Shared, Slot};
+use crate::request::{Ended, Request, RunCx, RunOutcome};
+use crate::shared::{SchedulerState, WorkerSlot};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use preempt::{Arrival, Serve, Worker, no_preempt, os};
 use stage::{Class, Stage};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Handler that an interrupted worker runs.
 pub(crate) struct Handler {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SchedulerState>,
     pub(crate) slot: usize,
 }
 
@@ -38,7 +38,7 @@ impl Serve for Handler {
     }
 }
 
-impl Shared {
+impl SchedulerState {
     /// Runs requests at `point` of the worker `slot`, in the present context.
     pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> Left {
         // Under `wait` a query that is submitted when this one ends stands in the line from now on.
@@ -120,7 +120,7 @@ impl Shared {
 const OVERFLOW: usize = usize::MAX;
 
 struct OnWorker<'a> {
-    shared: &'a Shared,
+    shared: &'a SchedulerState,
     slot: usize,
     point: Point,
     start: Start,
@@ -130,7 +130,7 @@ struct OnWorker<'a> {
 }
 
 impl<'a> OnWorker<'a> {
-    fn own(&self) -> &Slot {
+    fn own(&self) -> &WorkerSlot {
         &self.shared.slots[self.slot]
     }
 
@@ -184,14 +184,14 @@ impl<'a> OnWorker<'a> {
         let outcome = panics::caught(|| request.work().run(&cx));
         let to_ns = os::now_ns();
         match outcome {
-            Some(Outcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
+            Some(RunOutcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
                 self.shared.counters.retried.add_one();
                 request.release();
                 self.shared.queue_again(request, self.slot);
             }
-            Some(Outcome::Parked) => self.park(request, to_ns),
-            Some(Outcome::Done) => self.end(&request, to_ns, Ended::Done),
-            Some(Outcome::Again) => self.end(&request, to_ns, Ended::Exhausted),
+            Some(RunOutcome::Parked) => self.park(request, to_ns),
+            Some(RunOutcome::Done) => self.end(&request, to_ns, Ended::Done),
+            Some(RunOutcome::Again) => self.end(&request, to_ns, Ended::Exhausted),
             None => self.end(&request, to_ns, Ended::Panicked),
         }
         Ran { from_ns: run_ns, to_ns }

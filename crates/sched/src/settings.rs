@@ -82,7 +82,7 @@ pub struct Settings {
     pub low_width_max: Option<usize>,
     /// Queries that may wait to be started.
     pub low_jobs_max: usize,
-    /// Runs that may return [`crate::Outcome::Again`] before one of them ends the request.
+    /// Runs that may return [`crate::RunOutcome::Again`] before one of them ends the request.
     pub attempts_max: u32,
     /// Events that fit in the ring of one worker.
     pub events_per_worker: usize,

@@ -22,7 +22,7 @@ use stage::{Class, Stage};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// State of one worker.
-pub(crate) struct Slot {
+pub(crate) struct WorkerSlot {
     pub(crate) lanes: Lanes,
     worker: OnceLock<&'static Worker>,
     is_attached: AtomicBool,
@@ -40,7 +40,7 @@ pub(crate) struct Slot {
     pub(crate) dedicated_sleeps: AtomicBool,
 }
 
-impl Slot {
+impl WorkerSlot {
     pub(crate) fn worker(&self) -> Option<&'static Worker> {
         if self.is_attached.load(SeqCst) { self.worker.get().copied() } else { None }
     }
@@ -55,15 +55,15 @@ impl Slot {
     }
 }
 
-pub(crate) struct Shared {
+pub(crate) struct SchedulerState {
     pub(crate) settings: Settings,
-    pub(crate) slots: Box<[Slot]>,
+    pub(crate) slots: Box<[WorkerSlot]>,
     /// Global queues. Each has room for every request under way, so a thread that brings one back is never turned away.
     pub(crate) overflow: Lanes,
     /// Number of requests under way: from their submission until they have ended or, cancelled, have left their queue.
     under_way: AtomicUsize,
     /// Handle for the wake-ups of parked requests.
-    me: Weak<Shared>,
+    me: Weak<SchedulerState>,
     /// End of the line of submissions: requests and low jobs take their places here.
     pub(crate) next_place: AtomicU64,
     pub(crate) low: LowQueue,
@@ -79,10 +79,10 @@ pub(crate) struct Shared {
     is_stopped: AtomicBool,
 }
 
-impl Shared {
-    pub(crate) fn new(settings: Settings) -> Arc<Shared> {
+impl SchedulerState {
+    pub(crate) fn new(settings: Settings) -> Arc<SchedulerState> {
         let Settings { cap, queue_requests, events_per_worker, .. } = settings;
-        let slot = |_| Slot {
+        let slot = |_| WorkerSlot {
             lanes: Lanes::new(queue_requests),
             worker: OnceLock::new(),
             is_attached: AtomicBool::new(false),
@@ -95,7 +95,7 @@ impl Shared {
             dedicated: OnceLock::new(),
             dedicated_sleeps: AtomicBool::new(false),
         };
-        Arc::new_cyclic(|me| Shared {
+        Arc::new_cyclic(|me| SchedulerState {
             me: Weak::clone(me),
             slots: (0..settings.workers).map(slot).collect(),
             overflow: Lanes::new(settings.requests_max),
@@ -119,7 +119,7 @@ impl Shared {
     }
 
     /// Returns a handle for a caller that may outlive this call.
-    pub(crate) fn own(&self) -> Arc<Shared> {
+    pub(crate) fn own(&self) -> Arc<SchedulerState> {
         self.me.upgrade().expect("whoever calls this has a handle")
     }
 
@@ -306,7 +306,7 @@ impl Shared {
         } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
             // The worker is busy, and will come by itself. One that went to sleep since the choice was made takes it at
             // once.
-            if let Some(other) = self.slots.iter().find(|slot| slot.is_idle()).and_then(Slot::worker) {
+            if let Some(other) = self.slots.iter().find(|slot| slot.is_idle()).and_then(WorkerSlot::worker) {
                 preempt::wake_idle(other);
             }
         }
@@ -315,7 +315,7 @@ impl Shared {
     /// Lets every idle worker look at the queues, if there is something in them.
     pub(crate) fn wake_idle_workers(&self) {
         if self.has_queued() {
-            for worker in self.slots.iter().filter(|slot| slot.is_idle()).filter_map(Slot::worker) {
+            for worker in self.slots.iter().filter(|slot| slot.is_idle()).filter_map(WorkerSlot::worker) {
                 preempt::wake_idle(worker);
             }
         }

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 /// A query to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct SimQuery {
     /// Time of the submission.
     pub arrive: u64,
     /// Run time without interruptions.
@@ -30,7 +30,7 @@ pub struct Query {
 
 /// A transaction to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct SimTransaction {
     /// Time of the submission.
     pub arrive: u64,
     /// Run time.
@@ -49,14 +49,14 @@ pub struct Scenario {
     /// Starvation cap, its window in these units.
     pub cap: CapSettings,
     /// Queries. Of two that arrive together the first comes first, and queries before transactions.
-    pub queries: Vec<Query>,
+    pub queries: Vec<SimQuery>,
     /// Transactions.
-    pub transactions: Vec<Transaction>,
+    pub transactions: Vec<SimTransaction>,
 }
 
 /// Owner of the work in a segment: the index in the scenario's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum SimContext {
     /// A query.
     Query(usize),
     /// A transaction.
@@ -67,7 +67,7 @@ pub enum Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Context that ran.
-    pub context: Context,
+    pub context: SimContext,
     /// Start of the stretch.
     pub start: u64,
     /// End of the stretch.
@@ -85,12 +85,12 @@ pub struct Trace {
 
 impl Trace {
     /// Returns the time at which `context` ran for the first time, if it ever did.
-    pub fn started(&self, context: Context) -> Option<u64> {
+    pub fn started(&self, context: SimContext) -> Option<u64> {
         self.segments.iter().find(|segment| segment.context == context).map(|segment| segment.start)
     }
 
     /// Returns the time at which `context` ran for the last time.
-    pub fn ended(&self, context: Context) -> Option<u64> {
+    pub fn ended(&self, context: SimContext) -> Option<u64> {
         self.segments.iter().rev().find(|segment| segment.context == context).map(|segment| segment.end)
     }
 
@@ -99,8 +99,8 @@ impl Trace {
         let mut text = String::new();
         for segment in &self.segments {
             let letter = match segment.context {
-                Context::Query(_) => 'Q',
-                Context::Transaction(_) => 'T',
+                SimContext::Query(_) => 'Q',
+                SimContext::Transaction(_) => 'T',
             };
             text.extend((text.len() as u64..segment.start).map(|_| '.'));
             text.extend((segment.start..segment.end).map(|_| letter));
@@ -115,8 +115,8 @@ pub fn figure1_scenario(policy: Policy) -> Scenario {
         policy,
         yield_every: 6,
         cap: CapSettings { window_ns: 10, ..CapSettings::default() },
-        queries: vec![Query { arrive: 0, length: 12 }],
-        transactions: vec![Transaction { arrive: 4, length: 1, class: Class::High }],
+        queries: vec![SimQuery { arrive: 0, length: 12 }],
+        transactions: vec![SimTransaction { arrive: 4, length: 1, class: Class::High }],
     }
 }
 
@@ -133,12 +133,12 @@ pub fn simulate(scenario: &Scenario) -> Trace {
 }
 
 #[derive(Clone, Copy)]
-struct Arrival {
+struct SimArrival {
     at: u64,
-    what: Context,
+    what: SimContext,
 }
 
-struct Running {
+struct SimRunning {
     query: usize,
     done: u64,
 }
@@ -147,11 +147,11 @@ struct VirtualWorker<'a> {
     scenario: &'a Scenario,
     now: u64,
     /// Arrivals to come, in the order of time.
-    arrivals: VecDeque<Arrival>,
+    arrivals: VecDeque<SimArrival>,
     next_place: u64,
     requests: [VecDeque<(u64, usize)>; 3],
     low_jobs: VecDeque<(u64, usize)>,
-    running: Option<Running>,
+    running: Option<SimRunning>,
     /// End of the line at the time when the last query ended.
     line_end: Option<u64>,
     cap: Cap,
@@ -160,10 +160,11 @@ struct VirtualWorker<'a> {
 
 impl<'a> VirtualWorker<'a> {
     fn new(scenario: &'a Scenario) -> VirtualWorker<'a> {
-        let queries = scenario.queries.iter().enumerate().map(|(at, query)| (query.arrive, Context::Query(at)));
+        let queries = scenario.queries.iter().enumerate().map(|(at, query)| (query.arrive, SimContext::Query(at)));
         let transactions =
-            scenario.transactions.iter().enumerate().map(|(at, one)| (one.arrive, Context::Transaction(at)));
-        let mut arrivals: Vec<Arrival> = queries.chain(transactions).map(|(at, what)| Arrival { at, what }).collect();
+            scenario.transactions.iter().enumerate().map(|(at, one)| (one.arrive, SimContext::Transaction(at)));
+        let mut arrivals: Vec<SimArrival> =
+            queries.chain(transactions).map(|(at, what)| SimArrival { at, what }).collect();
         arrivals.sort_by_key(|arrival| arrival.at); // Stable: queries stay before transactions.
         VirtualWorker {
             scenario,
@@ -180,15 +181,15 @@ impl<'a> VirtualWorker<'a> {
     }
 
     fn admit(&mut self) {
-        while let Some(&Arrival { at, what }) = self.arrivals.front()
+        while let Some(&SimArrival { at, what }) = self.arrivals.front()
             && at <= self.now
         {
             self.arrivals.pop_front();
             let place = self.next_place;
             self.next_place += 1;
             match what {
-                Context::Query(query) => self.low_jobs.push_back((place, query)),
-                Context::Transaction(one) => {
+                SimContext::Query(query) => self.low_jobs.push_back((place, query)),
+                SimContext::Transaction(one) => {
                     let class = self.scenario.transactions[one].class;
                     self.requests[class_index(class)].push_back((place, one));
                 }
@@ -196,7 +197,7 @@ impl<'a> VirtualWorker<'a> {
         }
     }
 
-    fn record(&mut self, context: Context, start: u64, end: u64) {
+    fn record(&mut self, context: SimContext, start: u64, end: u64) {
         match self.segments.last_mut() {
             _ if start == end => {}
             Some(last) if last.context == context && last.end == start => last.end = end,
@@ -227,7 +228,7 @@ impl<'a> VirtualWorker<'a> {
         self.serve(Point::Idle);
         self.serve(Point::Dedicated);
         if let Some((_, query)) = self.low_jobs.pop_front() {
-            self.running = Some(Running { query, done: 0 });
+            self.running = Some(SimRunning { query, done: 0 });
             true
         } else if let Some(next) = self.arrivals.front() {
             self.now = self.now.max(next.at);
@@ -237,9 +238,9 @@ impl<'a> VirtualWorker<'a> {
         }
     }
 
-    fn step_query(&mut self, mut running: Running) {
+    fn step_query(&mut self, mut running: SimRunning) {
         // Requests that would have interrupted it before it goes on.
-        self.running = Some(Running { ..running });
+        self.running = Some(SimRunning { ..running });
         match self.scenario.policy {
             Policy::Preempt => self.serve(Point::Interrupt),
             Policy::Thread => self.serve(Point::Dedicated),
@@ -247,7 +248,7 @@ impl<'a> VirtualWorker<'a> {
         }
         let length = self.scenario.queries[running.query].length;
         let until = self.next_interruption(&running, length);
-        self.record(Context::Query(running.query), self.now, until);
+        self.record(SimContext::Query(running.query), self.now, until);
         running.done += until - self.now;
         self.now = until;
         self.admit();
@@ -258,7 +259,7 @@ impl<'a> VirtualWorker<'a> {
             self.line_end = None;
             // The end of one query is the start of the next, whichever queries still wait for their share.
             if let Some((_, query)) = self.low_jobs.pop_front() {
-                self.running = Some(Running { query, done: 0 });
+                self.running = Some(SimRunning { query, done: 0 });
             }
             return;
         }
@@ -269,7 +270,7 @@ impl<'a> VirtualWorker<'a> {
     }
 
     /// Returns the time at which the query stops next: at its end, a yield point, an arrival, or when the cap opens.
-    fn next_interruption(&mut self, running: &Running, length: u64) -> u64 {
+    fn next_interruption(&mut self, running: &SimRunning, length: u64) -> u64 {
         let end = self.now + (length - running.done);
         let yields = self.now + self.scenario.yield_every - running.done % self.scenario.yield_every;
         let arrives = self.arrivals.front().map_or(u64::MAX, |arrival| arrival.at);
@@ -304,7 +305,7 @@ impl Host for VirtualWorker<'_> {
         let (_, one) = self.requests[class_index(class)].pop_front()?;
         let from_ns = self.now;
         self.now += self.scenario.transactions[one].length;
-        self.record(Context::Transaction(one), from_ns, self.now);
+        self.record(SimContext::Transaction(one), from_ns, self.now);
         self.admit();
         Some(Ran { from_ns, to_ns: self.now })
     }

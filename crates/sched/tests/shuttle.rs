@@ -5,7 +5,7 @@
 
 use preempt::{Line, Mode, Sent, Want};
 use sched::model::Lane;
-use sched::{Outcome, Request, RunCx, State};
+use sched::{Request, RequestState, RunCx, RunOutcome};
 use shuttle::sync::Arc as ModelArc;
 use shuttle::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use shuttle::sync::mpsc::{Sender, channel};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const SCHEDULES: usize = 10_000;
 
 fn queued(place: u64) -> Arc<Request> {
-    let request = Request::new(place, Class::High, Box::new(|_: &RunCx<'_>| Outcome::Done));
+    let request = Request::new(place, Class::High, Box::new(|_: &RunCx<'_>| RunOutcome::Done));
     assert!(request.enqueue(place));
     Arc::new(request)
 }
@@ -35,7 +35,7 @@ fn one_claims_or_one_cancels() {
                 .collect();
             let won: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
             assert_eq!(won.iter().filter(|won| **won).count(), 1);
-            assert_eq!(request.state(), if won[0] { State::Cancelled } else { State::Claimed });
+            assert_eq!(request.state(), if won[0] { RequestState::Cancelled } else { RequestState::Claimed });
         },
         SCHEDULES,
     );
@@ -120,7 +120,7 @@ fn one_queues_what_parked() {
                 let woken = wakers.into_iter().map(|waker| waker.join().unwrap()).filter(|queues| *queues).count();
                 stale.extend((attempt == 2).then(|| request.wake(1, 0)));
                 assert_eq!(usize::from(!is_parked) + woken, 1);
-                assert_eq!(request.state(), State::Queued);
+                assert_eq!(request.state(), RequestState::Queued);
             }
             assert_eq!(stale, [None]);
             assert_eq!((request.attempts(), request.parks()), (2, 2));
@@ -129,7 +129,7 @@ fn one_queues_what_parked() {
     );
 }
 
-/// A worker that parks and unparks as `Shared::parks` does; a signal is a word that it notices between two steps.
+/// A worker that parks and unparks as `SchedulerState::parks` does; a signal is a word that it notices between two steps.
 struct Model {
     line: Line,
     lane: Lane,
@@ -145,7 +145,7 @@ impl Model {
         ModelArc::new(Model { line: Line::new(), lane: Lane::new(8), signal, ran, parks })
     }
 
-    /// Submits as `Shared::submit` does under a policy without preemption: push, then wake if idle.
+    /// Submits as `SchedulerState::submit` does under a policy without preemption: push, then wake if idle.
     fn submit(&self, place: u64) {
         self.push(queued(place));
     }

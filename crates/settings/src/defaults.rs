@@ -3,7 +3,7 @@
 //! **Invariant:** every value is one that its setting takes; a later source replaces an earlier one's value, whatever
 //! the order in which they are read.
 
-use super::defs::{Context, DEFS, find, nearest, nearest_short};
+use super::defs::{DEFS, SettingContext, find, nearest, nearest_short};
 use super::value::{Value, accepted, bytes, duration};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
@@ -91,7 +91,7 @@ impl Defaults {
     pub fn set(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
         let at = find(name).ok_or_else(|| unknown(name))?;
         let def = &DEFS[at];
-        if def.context == Context::Internal {
+        if def.context == SettingContext::Internal {
             let message = format!("parameter \"{}\" cannot be changed", def.title);
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
@@ -124,12 +124,12 @@ impl Defaults {
 
     /// Returns all settings except those that cannot be changed.
     pub fn all(&self) -> impl Iterator<Item = Setting<'_>> {
-        let changeable = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context != Context::Internal);
+        let changeable = DEFS.iter().zip(&self.values).filter(|(def, _)| def.context != SettingContext::Internal);
         changeable.map(|(def, (value, _))| Setting {
             name: def.name,
             value,
             default: def.default,
-            is_of_server: def.context == Context::Postmaster,
+            is_of_server: def.context == SettingContext::Postmaster,
         })
     }
 

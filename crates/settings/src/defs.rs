@@ -18,7 +18,7 @@ pub struct Def {
     /// Values that the setting takes.
     pub takes: Takes,
     /// Context in which the setting may be changed.
-    pub context: Context,
+    pub context: SettingContext,
     /// True if changes are reported to the client.
     pub reported: bool,
     /// Description of the setting.
@@ -64,7 +64,7 @@ pub enum Takes {
 
 /// Context in which a setting may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum SettingContext {
     /// Never.
     Internal,
     /// At the server's start.
@@ -75,14 +75,14 @@ pub enum Context {
     User,
 }
 
-impl Context {
+impl SettingContext {
     /// Returns the name of the context in `pg_settings`.
     pub fn name(self) -> &'static str {
         match self {
-            Context::Internal => "internal",
-            Context::Postmaster => "postmaster",
-            Context::Superuser => "superuser",
-            Context::User => "user",
+            SettingContext::Internal => "internal",
+            SettingContext::Postmaster => "postmaster",
+            SettingContext::Superuser => "superuser",
+            SettingContext::User => "user",
         }
     }
 }
@@ -123,7 +123,7 @@ const PRIORITIES: &[&str] = &["low", "normal", "high"];
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
 const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
-    let context = if matches!(takes, Takes::Fixed) { Context::Internal } else { Context::User };
+    let context = if matches!(takes, Takes::Fixed) { SettingContext::Internal } else { SettingContext::User };
     Def { name, title: name, default, takes, context, reported: false, about }
 }
 
@@ -139,7 +139,7 @@ const fn told(
 
 /// Defines a setting of the server, which is given when it starts.
 const fn server(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
-    Def { context: Context::Postmaster, ..def(name, default, takes, about) }
+    Def { context: SettingContext::Postmaster, ..def(name, default, takes, about) }
 }
 
 /// Defines a setting that is accepted in silence because it could not change an answer: it controls how PostgreSQL
@@ -283,7 +283,7 @@ pub static DEFS: &[Def] = &[
     def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
     server("log_connections", "on", Takes::Switch, "Logs each successful connection, and its end."),
     Def {
-        context: Context::Superuser,
+        context: SettingContext::Superuser,
         ..def(
             "log_min_duration_statement",
             "-1",
@@ -466,7 +466,7 @@ pub static DEFS: &[Def] = &[
         "Sets the class of the session's transactions: high overtakes normal, normal overtakes low.",
     ),
     Def {
-        context: Context::Superuser,
+        context: SettingContext::Superuser,
         ..def(
             "overtake.priority_max",
             "normal",

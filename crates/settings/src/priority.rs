@@ -17,12 +17,12 @@ use types::ops::like;
 
 /// Priority rules, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules(Vec<PriorityRule>);
 
 /// A priority rule; a condition that it does not have fits all. Patterns are those of `LIKE`; those of statements
 /// ignore case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct PriorityRule {
     class: Class,
     user: Option<String>,
     database: Option<String>,
@@ -69,7 +69,7 @@ impl Rules {
     /// `22023`, with the rule that is invalid.
     pub fn parse(text: &str) -> SqlResult<Rules> {
         let rules = cut(text, |letter| letter == ';').into_iter().filter(|rule| !rule.trim().is_empty());
-        rules.map(Rule::parse).collect::<SqlResult<_>>().map(Rules)
+        rules.map(PriorityRule::parse).collect::<SqlResult<_>>().map(Rules)
     }
 
     /// Returns the class of a session's statements that have no class of their own.
@@ -80,7 +80,7 @@ impl Rules {
 
     /// Returns the class of a statement.
     pub fn of_statement(&self, user: &str, database: &str, application: &str, text: &str) -> Option<Class> {
-        let statement = Statement { text, tags: OnceCell::new(), fingerprint: OnceCell::new() };
+        let statement = MatchedStatement { text, tags: OnceCell::new(), fingerprint: OnceCell::new() };
         let mut about = self.0.iter().filter(|rule| rule.is_about_statements());
         about
             .find(|rule| rule.fits(user, database, application) && rule.fits_statement(&statement))
@@ -89,23 +89,23 @@ impl Rules {
 
     /// Returns true if any rule is about statements.
     pub fn are_about_statements(&self) -> bool {
-        self.0.iter().any(Rule::is_about_statements)
+        self.0.iter().any(PriorityRule::is_about_statements)
     }
 }
 
 /// Properties of a statement, computed when the first rule needs them.
-struct Statement<'t> {
+struct MatchedStatement<'t> {
     text: &'t str,
     tags: OnceCell<Option<Tags<'t>>>,
     fingerprint: OnceCell<u64>,
 }
 
-impl Rule {
-    fn parse(text: &str) -> SqlResult<Rule> {
+impl PriorityRule {
+    fn parse(text: &str) -> SqlResult<PriorityRule> {
         let mut words = cut(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
         let class = words.next().and_then(class);
         let class = class.ok_or_else(|| wrong(text, "It does not begin with low, normal or high."))?;
-        let mut rule = Rule {
+        let mut rule = PriorityRule {
             class,
             user: None,
             database: None,
@@ -148,7 +148,7 @@ impl Rule {
         self.statement.is_some() || !self.tags.is_empty() || self.fingerprint.is_some()
     }
 
-    fn fits_statement(&self, statement: &Statement<'_>) -> bool {
+    fn fits_statement(&self, statement: &MatchedStatement<'_>) -> bool {
         let matches = |pattern: &str, text: &str, folds| like::matches(text, pattern, folds).unwrap_or(false);
         let tag = |name: &str| (*statement.tags.get_or_init(|| Tags::of(statement.text)))?.get(name);
         let own = || *statement.fingerprint.get_or_init(|| fingerprint::of(statement.text.as_bytes()));

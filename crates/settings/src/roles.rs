@@ -28,7 +28,7 @@ pub type Hash = fn(&str) -> Option<String>;
 /// All roles, and the settings of databases.
 #[derive(Debug, Default)]
 pub struct Roles {
-    state: RwLock<State>,
+    state: RwLock<RolesState>,
     hash: OnceLock<Hash>,
     /// Held while a commit that changes roles is decided.
     changing: Mutex<()>,
@@ -38,7 +38,7 @@ pub struct Roles {
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct RolesState {
     /// Roles by name. Each is shared with the copies of transactions.
     roles: BTreeMap<Arc<str>, Arc<Role>>,
     /// Settings by `ALTER DATABASE SET`, by database.
@@ -126,11 +126,11 @@ impl Roles {
         Roles { state, hash: self.hash.clone(), changing: Mutex::default(), numbers: Arc::clone(&self.numbers) }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, RolesState> {
         self.state.read_locked()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, RolesState> {
         self.state.write_locked()
     }
 

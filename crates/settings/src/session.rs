@@ -3,7 +3,7 @@
 //! **Invariant:** every value is one that its setting takes. Changes of a transaction are undone when it is rolled
 //! back; those for the transaction alone (`SET LOCAL`) also when it commits.
 
-use crate::defs::{Context, DEFS, Def, find as position};
+use crate::defs::{DEFS, Def, SettingContext, find as position};
 use crate::value::{Value, accepted, duration, plain};
 use crate::{Defaults, Source, defs, text};
 use engine::Isolation;
@@ -263,7 +263,8 @@ impl Settings {
     pub fn reload(&mut self, defaults: &Defaults) {
         for (at, (value, source)) in defaults.values.iter().enumerate() {
             // Values that describe the session itself come from no other source.
-            let is_fixed = matches!(DEFS[at].context, Context::Internal) || of_transaction(DEFS[at].name).is_some();
+            let is_fixed =
+                matches!(DEFS[at].context, SettingContext::Internal) || of_transaction(DEFS[at].name).is_some();
             if is_fixed || !self.sources[at].is_of_server() {
                 continue;
             }
@@ -286,16 +287,16 @@ impl Settings {
     fn check(&self, at: usize, value: &str) -> SqlResult<()> {
         let Some(def) = DEFS.get(at) else { return Ok(()) };
         match def.context {
-            Context::Internal => {
+            SettingContext::Internal => {
                 let message = format!("parameter \"{}\" cannot be changed", def.title);
                 return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
             }
-            Context::Postmaster => {
+            SettingContext::Postmaster => {
                 let message = format!("parameter \"{}\" cannot be changed without restarting the server", def.title);
                 return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
             }
-            Context::Superuser if !self.is_superuser => return Err(denied(def)),
-            Context::Superuser | Context::User => {}
+            SettingContext::Superuser if !self.is_superuser => return Err(denied(def)),
+            SettingContext::Superuser | SettingContext::User => {}
         }
         // Classes are ordered by importance, the highest first.
         if def.name == "overtake.priority" && class_named(value) < self.class_max() {

@@ -49,12 +49,12 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use explore::{Executor, Outcome, Reply, explore, transcripts};
+pub use explore::{Executor, InterleavingOutcome, Reply, explore, transcripts};
 pub use parse::parse;
 pub use serial::check_serial;
 pub use sql::{to_sql, to_sql_table};
 pub use statement::{
-    Begin, Class, Comparison, Condition, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which,
+    Begin, Class, Comparison, Keys, Level, NewValue, RowCondition, RowLock, Statement, TABLE_MODES, Wait, Which,
 };
 
 use std::collections::BTreeSet;
@@ -99,12 +99,12 @@ pub struct Session {
     /// Beginning of transactions that no step begins explicitly. Without a level, the level under test.
     pub begin: Begin,
     /// Steps of the session, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// A named statement.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct ScriptStep {
     /// Name of the step, unique in the script.
     pub name: String,
     /// Statement of the step.

@@ -4,7 +4,7 @@
 //! views in its database, and querying them is a transaction like any other, which runs at high priority.
 
 use crate::error::{Error, reason};
-use crate::look::{Class, Expected, Look, Moment, Move, Mpl};
+use crate::look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow};
 use crate::rows::{Says, split};
 use crate::target::Target;
 use crate::tls::Encryption;
@@ -41,7 +41,7 @@ pub struct Client {
     driver: JoinHandle<()>,
     dialect: Dialect,
     /// Time of the last look, and the classes that it saw.
-    before: Option<(Instant, Vec<Class>)>,
+    before: Option<(Instant, Vec<ClassRow>)>,
     forecast_at: Option<Instant>,
 }
 
@@ -131,7 +131,7 @@ impl Client {
 
     async fn ask(&mut self) -> Result<Look, Error> {
         let now = Instant::now();
-        // Looks overlap by two seconds, so that no point of the history is missed; `Watch` skips those that it has.
+        // Looks overlap by two seconds, so that no point of the history is missed; `GateWatch` skips those that it has.
         let past = match &self.before {
             Some((at, _)) => u32::try_from(now.duration_since(*at).as_secs()).unwrap_or(PAST).min(PAST) + 2,
             None => PAST,
@@ -167,13 +167,13 @@ impl Client {
             rows
         });
         let mut next = || answers.next().unwrap_or_default();
-        let mpl = next().first().map(Mpl::of).filter(|mpl| mpl.mode != "off");
-        let mut classes: Vec<Class> = next().iter().map(Class::of).collect();
-        let mut moves: Vec<Move> = next().iter().map(Move::of).collect();
+        let mpl = next().first().map(MplRow::of).filter(|mpl| mpl.mode != "off");
+        let mut classes: Vec<ClassRow> = next().iter().map(ClassRow::of).collect();
+        let mut moves: Vec<MoveRow> = next().iter().map(MoveRow::of).collect();
         moves.reverse();
         moves.truncate(MOVES_MAX);
-        let history: Vec<Moment> = next().iter().map(Moment::of).collect();
-        let forecast: Option<Vec<Expected>> = wants_forecast.then(|| next().iter().map(Expected::of).collect());
+        let history: Vec<HistoryRow> = next().iter().map(HistoryRow::of).collect();
+        let forecast: Option<Vec<ForecastRow>> = wants_forecast.then(|| next().iter().map(ForecastRow::of).collect());
         let verdict = next().first().map(|row| row.text("verdict"));
         // An empty forecast is asked for again at the next look: the server has seen too little so far.
         if forecast.as_ref().is_some_and(|forecast| !forecast.is_empty()) {
@@ -199,7 +199,7 @@ impl Client {
     }
 }
 
-fn rates(classes: &mut [Class], before: &[Class], seconds: f64) {
+fn rates(classes: &mut [ClassRow], before: &[ClassRow], seconds: f64) {
     for class in classes {
         let Some(old) = before.iter().find(|old| old.class == class.class) else { continue };
         let rate = |now: u64, then: u64| Some(now.saturating_sub(then) as f64 / seconds.max(1e-3));

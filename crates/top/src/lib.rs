@@ -20,17 +20,17 @@ mod watch;
 
 pub use client::Client;
 pub use error::Error;
-pub use look::{Class, Expected, Look, Moment, Move, Mpl};
+pub use look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow};
 pub use screen::Screen;
 pub use target::Target;
-pub use watch::Watch;
+pub use watch::GateWatch;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Options of [`run`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TopOptions {
     /// Server to connect to.
     pub target: Target,
     /// Interval between two looks.
@@ -46,7 +46,7 @@ pub struct Options {
 ///
 /// # Errors
 /// The first connection cannot be made, or the server has no gate of ours; standard output cannot be written to.
-pub fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
+pub fn run(options: &TopOptions, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let is_text = options.json || options.count.is_some() || !std::io::stdout().is_terminal();
     if is_text { plain::run(options, &mut std::io::stdout().lock(), wait) } else { live::run(options, wait) }
 }

@@ -3,12 +3,12 @@
 //! **Invariant:** the terminal is restored when the program ends, however it ends; a server that does not answer never
 //! delays a key.
 
-use crate::Options;
+use crate::TopOptions;
 use crate::client::Client;
 use crate::error::Error;
 use crate::look::Look;
 use crate::screen::Screen;
-use crate::watch::Watch;
+use crate::watch::GateWatch;
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
 use ratatui::termion::event::Key;
@@ -24,13 +24,13 @@ const NOTICE: Duration = Duration::from_millis(250);
 /// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_secs(1);
 
-enum Event {
+enum LiveEvent {
     Key(Key),
     Look(Box<Look>),
     Lost(Error),
 }
 
-pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
+pub(crate) fn run(options: &TopOptions, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Errors of the first connection are reported as text, before the terminal changes its mode.
     let client = runtime.block_on(Client::connect(&options.target))?;
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<
     }
     thread::spawn(move || {
         for key in std::io::stdin().keys().map_while(Result::ok) {
-            if sender.send(Event::Key(key)).is_err() {
+            if sender.send(LiveEvent::Key(key)).is_err() {
                 return;
             }
         }
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options, wait: &dyn Fn(Duration) -> bool) -> Result<
 }
 
 /// Reads the views once per interval, until the receiver is gone.
-async fn look(client: Client, options: &Options, to: &Sender<Event>) {
+async fn look(client: Client, options: &TopOptions, to: &Sender<LiveEvent>) {
     let mut client = Some(client);
     loop {
         let looked = match &mut client {
@@ -70,10 +70,10 @@ async fn look(client: Client, options: &Options, to: &Sender<Event>) {
             },
         };
         let (event, pause) = match looked {
-            Ok(look) => (Event::Look(Box::new(look)), options.interval),
+            Ok(look) => (LiveEvent::Look(Box::new(look)), options.interval),
             Err(error) => {
                 client = None;
-                (Event::Lost(error), PAUSE)
+                (LiveEvent::Lost(error), PAUSE)
             }
         };
         if to.send(event).is_err() {
@@ -85,17 +85,17 @@ async fn look(client: Client, options: &Options, to: &Sender<Event>) {
 
 fn show<B: ratatui::backend::Backend>(
     terminal: &mut Terminal<B>,
-    events: &Receiver<Event>,
-    options: &Options,
+    events: &Receiver<LiveEvent>,
+    options: &TopOptions,
     wait: &dyn Fn(Duration) -> bool,
 ) -> Result<(), Error>
 where
     Error: From<B::Error>,
 {
     let began = Instant::now();
-    let mut watch = Watch::new(options.target.to_string());
+    let mut watch = GateWatch::new(options.target.to_string());
     // State at the time of the pause. Looks that arrive meanwhile are not lost: they are shown when the screen goes on.
-    let mut paused: Option<(Watch, f64)> = None;
+    let mut paused: Option<(GateWatch, f64)> = None;
     let mut screen = Screen::default();
     loop {
         let now = began.elapsed().as_secs_f64();
@@ -107,8 +107,8 @@ where
         let (shown, at) = paused.as_ref().map_or((&watch, now), |(watch, at)| (watch, *at));
         terminal.draw(|frame| screen.render(shown, at, frame))?;
         match events.recv_timeout(NOTICE) {
-            Ok(Event::Key(Key::Ctrl('c'))) => return Ok(()),
-            Ok(Event::Key(key)) => {
+            Ok(LiveEvent::Key(Key::Ctrl('c'))) => return Ok(()),
+            Ok(LiveEvent::Key(key)) => {
                 let key = match key {
                     Key::Char(key) => key,
                     Key::Esc => '\u{1b}',
@@ -120,8 +120,8 @@ where
                     return Ok(());
                 }
             }
-            Ok(Event::Look(look)) => watch.see(began.elapsed().as_secs_f64(), *look),
-            Ok(Event::Lost(error)) => watch.lose(error.to_string()),
+            Ok(LiveEvent::Look(look)) => watch.see(began.elapsed().as_secs_f64(), *look),
+            Ok(LiveEvent::Lost(error)) => watch.lose(error.to_string()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
@@ -134,7 +134,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::Mpl;
+    use crate::look::MplRow;
     use ratatui::backend::TestBackend;
 
     impl From<std::convert::Infallible> for Error {
@@ -144,13 +144,13 @@ mod tests {
     }
 
     /// Returns the text on the screen after these events.
-    fn screen(events: impl IntoIterator<Item = Event>) -> String {
+    fn screen(events: impl IntoIterator<Item = LiveEvent>) -> String {
         let (sender, receiver) = channel();
         events.into_iter().for_each(|event| sender.send(event).expect("somebody listens"));
         drop(sender);
         let mut terminal = Terminal::new(TestBackend::new(100, 30)).expect("a terminal");
         let target = crate::Target::new(Some("postgres://127.0.0.1"), |_| None).expect("a target");
-        let options = Options { target, interval: PAUSE, count: None, json: false };
+        let options = TopOptions { target, interval: PAUSE, count: None, json: false };
         show(&mut terminal, &receiver, &options, &|_| false).expect("it is shown");
         terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect()
     }
@@ -158,10 +158,10 @@ mod tests {
     #[test]
     fn a_pause_stops_the_screen_and_nothing_else() {
         let look = |mode: &str| {
-            let mpl = Mpl { mode: mode.to_owned(), mpl: Some(8), ..Mpl::default() };
-            Event::Look(Box::new(Look { mpl: Some(mpl), ..Look::default() }))
+            let mpl = MplRow { mode: mode.to_owned(), mpl: Some(8), ..MplRow::default() };
+            LiveEvent::Look(Box::new(Look { mpl: Some(mpl), ..Look::default() }))
         };
-        let key = || Event::Key(Key::Char('p'));
+        let key = || LiveEvent::Key(Key::Char('p'));
         let paused = screen([look("early"), key(), look("late")]);
         assert!(paused.contains("early") && paused.contains("paused") && !paused.contains("late"), "{paused}");
         let gone_on = screen([look("early"), key(), look("late"), key()]);

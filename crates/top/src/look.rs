@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The row of `overtake.mpl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
-pub struct Mpl {
+pub struct MplRow {
     pub mode: String,
     pub mpl: Option<u32>,
     pub phase: Option<String>,
@@ -31,7 +31,7 @@ pub struct Mpl {
 /// A row of `overtake.gate`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
-pub struct Class {
+pub struct ClassRow {
     pub class: String,
     pub slots: u32,
     pub waiting: u64,
@@ -56,7 +56,7 @@ pub struct Class {
 /// A row of `overtake.mpl_log`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
-pub struct Move {
+pub struct MoveRow {
     pub seconds_ago: f64,
     pub mpl: u32,
     pub next_mpl: u32,
@@ -69,7 +69,7 @@ pub struct Move {
 /// A row of `overtake.mpl_history`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
-pub struct Moment {
+pub struct HistoryRow {
     pub seconds_ago: f64,
     pub seconds: f64,
     pub mpl: Option<u32>,
@@ -82,7 +82,7 @@ pub struct Moment {
 /// A row of `overtake.mpl_forecast`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
-pub struct Expected {
+pub struct ForecastRow {
     pub mpl: u32,
     pub throughput: f64,
     pub response_ms: f64,
@@ -94,22 +94,22 @@ pub struct Expected {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Look {
     /// State of the gate; `None` if it is off.
-    pub mpl: Option<Mpl>,
+    pub mpl: Option<MplRow>,
     /// Priority classes of the gate.
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassRow>,
     /// Moves of the limit with their reasons, the latest first.
-    pub moves: Vec<Move>,
+    pub moves: Vec<MoveRow>,
     /// Points of the history since the previous look, the oldest first.
-    pub history: Vec<Moment>,
+    pub history: Vec<HistoryRow>,
     /// Forecast for other limits; `None` if this look did not ask for it.
-    pub forecast: Option<Vec<Expected>>,
+    pub forecast: Option<Vec<ForecastRow>>,
     /// Forecast in one sentence: `overtake.mpl_verdict`. It is read together with the forecast.
     pub verdict: Option<String>,
 }
 
-impl Mpl {
-    pub(crate) fn of(row: &impl Says) -> Mpl {
-        Mpl {
+impl MplRow {
+    pub(crate) fn of(row: &impl Says) -> MplRow {
+        MplRow {
             mode: row.text("mode"),
             mpl: row.maybe("mpl"),
             phase: row.maybe("phase"),
@@ -133,9 +133,9 @@ impl Mpl {
     }
 }
 
-impl Class {
-    pub(crate) fn of(row: &impl Says) -> Class {
-        Class {
+impl ClassRow {
+    pub(crate) fn of(row: &impl Says) -> ClassRow {
+        ClassRow {
             class: row.text("class"),
             slots: row.number("slots"),
             waiting: row.number("waiting"),
@@ -157,9 +157,9 @@ impl Class {
     }
 }
 
-impl Move {
-    pub(crate) fn of(row: &impl Says) -> Move {
-        Move {
+impl MoveRow {
+    pub(crate) fn of(row: &impl Says) -> MoveRow {
+        MoveRow {
             seconds_ago: row.number("seconds_ago"),
             mpl: row.number("mpl"),
             next_mpl: row.number("next_mpl"),
@@ -171,9 +171,9 @@ impl Move {
     }
 }
 
-impl Moment {
-    pub(crate) fn of(row: &impl Says) -> Moment {
-        Moment {
+impl HistoryRow {
+    pub(crate) fn of(row: &impl Says) -> HistoryRow {
+        HistoryRow {
             seconds_ago: row.number("seconds_ago"),
             seconds: row.number("seconds"),
             mpl: row.maybe("mpl"),
@@ -185,9 +185,9 @@ impl Moment {
     }
 }
 
-impl Expected {
-    pub(crate) fn of(row: &impl Says) -> Expected {
-        Expected {
+impl ForecastRow {
+    pub(crate) fn of(row: &impl Says) -> ForecastRow {
+        ForecastRow {
             mpl: row.number("mpl"),
             throughput: row.number("throughput"),
             response_ms: row.number("response_ms"),

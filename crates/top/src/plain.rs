@@ -1,9 +1,9 @@
 //! Output where there is no terminal: for scripts, logs and tests.
 
-use crate::Options;
+use crate::TopOptions;
 use crate::client::Client;
 use crate::error::Error;
-use crate::look::{Look, Mpl};
+use crate::look::{Look, MplRow};
 use crate::screen::{ms, rate};
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -17,7 +17,7 @@ observe, which changes nothing and watches.";
 ///
 /// # Errors
 /// The errors of [`crate::run`]; a closed pipe is none.
-pub fn run(options: &Options, out: &mut dyn Write, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
+pub fn run(options: &TopOptions, out: &mut dyn Write, wait: &dyn Fn(Duration) -> bool) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut client = Some(runtime.block_on(Client::connect(&options.target))?);
     let mut left = options.count.unwrap_or(u64::MAX);
@@ -113,7 +113,7 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
     writeln!(out)
 }
 
-fn summary(look: &Look, mpl: &Mpl, out: &mut dyn Write) -> std::io::Result<()> {
+fn summary(look: &Look, mpl: &MplRow, out: &mut dyn Write) -> std::io::Result<()> {
     let limit = mpl.mpl.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
     let phase = mpl.phase.as_ref().map_or_else(|| mpl.mode.clone(), |phase| format!("{}, {phase}", mpl.mode));
     let waiting: u64 = look.classes.iter().map(|class| class.waiting).sum();

@@ -10,8 +10,8 @@ mod parts;
 
 pub(crate) use format::{ms, rate};
 
-use crate::look::{Class, Look, Mpl};
-use crate::watch::Watch;
+use crate::look::{ClassRow, Look, MplRow};
+use crate::watch::GateWatch;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -27,7 +27,7 @@ const TALL: u16 = 28;
 
 /// Order of the classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Order {
+enum ClassOrder {
     /// Order of the gate.
     #[default]
     Class,
@@ -37,26 +37,27 @@ enum Order {
     Inside,
 }
 
-impl Order {
-    const ALL: [Order; 5] = [Order::Class, Order::Waiting, Order::Arrivals, Order::Wait, Order::Inside];
+impl ClassOrder {
+    const ALL: [ClassOrder; 5] =
+        [ClassOrder::Class, ClassOrder::Waiting, ClassOrder::Arrivals, ClassOrder::Wait, ClassOrder::Inside];
 
     fn name(self) -> &'static str {
         match self {
-            Order::Class => "class",
-            Order::Waiting => "waiting",
-            Order::Arrivals => "arrivals",
-            Order::Wait => "wait p99",
-            Order::Inside => "inside p99",
+            ClassOrder::Class => "class",
+            ClassOrder::Waiting => "waiting",
+            ClassOrder::Arrivals => "arrivals",
+            ClassOrder::Wait => "wait p99",
+            ClassOrder::Inside => "inside p99",
         }
     }
 
-    fn by(self, class: &Class) -> f64 {
+    fn by(self, class: &ClassRow) -> f64 {
         match self {
-            Order::Class => 0.0,
-            Order::Waiting => class.waiting as f64,
-            Order::Arrivals => class.arrivals_per_second.unwrap_or(0.0),
-            Order::Wait => class.wait_p99_ms,
-            Order::Inside => class.inside_p99_ms,
+            ClassOrder::Class => 0.0,
+            ClassOrder::Waiting => class.waiting as f64,
+            ClassOrder::Arrivals => class.arrivals_per_second.unwrap_or(0.0),
+            ClassOrder::Wait => class.wait_p99_ms,
+            ClassOrder::Inside => class.inside_p99_ms,
         }
     }
 }
@@ -75,8 +76,8 @@ impl Screen {
         match key {
             'q' => return true,
             '?' | 'h' => self.is_help = !self.is_help,
-            's' | '>' => self.order = (self.order + 1) % Order::ALL.len(),
-            '<' => self.order = (self.order + Order::ALL.len() - 1) % Order::ALL.len(),
+            's' | '>' => self.order = (self.order + 1) % ClassOrder::ALL.len(),
+            '<' => self.order = (self.order + ClassOrder::ALL.len() - 1) % ClassOrder::ALL.len(),
             ' ' | 'p' => self.is_paused = !self.is_paused,
             // Escape.
             '\u{1b}' if self.is_help => self.is_help = false,
@@ -92,7 +93,7 @@ impl Screen {
     }
 
     /// Draws the state at this moment of the clock that stamped its looks.
-    pub fn render(&self, watch: &Watch, now: f64, frame: &mut Frame<'_>) {
+    pub fn render(&self, watch: &GateWatch, now: f64, frame: &mut Frame<'_>) {
         let [head, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
         frame.render_widget(Paragraph::new(self.title(watch, now)), head);
         match &watch.look {
@@ -105,7 +106,7 @@ impl Screen {
         }
     }
 
-    fn title(&self, watch: &Watch, now: f64) -> Line<'static> {
+    fn title(&self, watch: &GateWatch, now: f64) -> Line<'static> {
         let mut spans = vec![Span::from("overtake top").bold(), Span::from(format!("  {}", watch.target))];
         let age = now - watch.looked_at;
         let state = match (&watch.trouble, &watch.look) {
@@ -122,7 +123,7 @@ impl Screen {
         Line::from(spans)
     }
 
-    fn gate(&self, watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect) {
+    fn gate(&self, watch: &GateWatch, mpl: &MplRow, frame: &mut Frame<'_>, area: Rect) {
         let look = watch.look.as_ref().expect("whoever has a gate has looked");
         let classes = u16::try_from(look.classes.len()).unwrap_or(u16::MAX).saturating_add(2);
         let verdict = watch.verdict.as_deref().unwrap_or_default();
@@ -138,7 +139,7 @@ impl Screen {
         frame.render_widget(Paragraph::new(parts::summary(watch, mpl, area.width)), summary);
         frame.render_widget(Paragraph::new(verdict).wrap(Wrap { trim: true }), words);
         parts::past(watch, frame, lines);
-        let order = Order::ALL[self.order];
+        let order = ClassOrder::ALL[self.order];
         let mut sorted = look.classes.clone();
         sorted.sort_by(|a, b| order.by(b).total_cmp(&order.by(a)));
         parts::classes(&sorted, order.name(), frame, table);

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** memory is bounded; points of the past follow one another, though looks overlap.
 
-use crate::look::{Expected, Look, Moment};
+use crate::look::{ForecastRow, HistoryRow, Look};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Most points of the past that are kept.
@@ -10,7 +10,7 @@ const PAST_MAX: usize = 3_600;
 
 /// State over all refreshes.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct GateWatch {
     /// Server whose gate is shown.
     pub target: String,
     /// Last look; `None` before the first.
@@ -20,25 +20,25 @@ pub struct Watch {
     /// Reason of the lost connection; `None` while connected.
     pub trouble: Option<String>,
     /// Last forecast of the effect of other limits.
-    pub forecast: Vec<Expected>,
+    pub forecast: Vec<ForecastRow>,
     /// Last forecast in one sentence.
     pub verdict: Option<String>,
-    past: VecDeque<(f64, Moment)>,
+    past: VecDeque<(f64, HistoryRow)>,
 }
 
 /// Model and observation of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limit {
+pub struct LimitPoint {
     /// Transactions per second and mean response time in milliseconds, by the model.
     pub model: Option<(f64, f64)>,
     /// Transactions per second and mean response time in milliseconds, as last observed.
     pub seen: Option<(f64, f64)>,
 }
 
-impl Watch {
+impl GateWatch {
     /// Creates the state for the gate of this server.
-    pub fn new(target: impl Into<String>) -> Watch {
-        Watch { target: target.into(), ..Watch::default() }
+    pub fn new(target: impl Into<String>) -> GateWatch {
+        GateWatch { target: target.into(), ..GateWatch::default() }
     }
 
     /// Takes in a look at this moment of the caller's clock, in seconds.
@@ -68,7 +68,7 @@ impl Watch {
 
     /// Returns the last `seconds` in this many steps of equal length, the oldest first: the mean of each, or `None` for
     /// a step without points.
-    pub fn past(&self, seconds: f64, steps: usize, value: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64>> {
+    pub fn past(&self, seconds: f64, steps: usize, value: impl Fn(&HistoryRow) -> Option<f64>) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0.0); steps];
         let Some(end) = self.past.back().map(|(at, _)| *at) else { return vec![None; steps] };
         for (at, moment) in &self.past {
@@ -82,13 +82,13 @@ impl Watch {
     }
 
     /// Returns the last point of the past.
-    pub fn latest(&self) -> Option<&Moment> {
+    pub fn latest(&self) -> Option<&HistoryRow> {
         self.past.back().map(|(_, moment)| moment)
     }
 
     /// Returns the model beside the observations, by limit.
-    pub fn limits(&self) -> BTreeMap<u32, Limit> {
-        let mut limits: BTreeMap<u32, Limit> = BTreeMap::new();
+    pub fn limits(&self) -> BTreeMap<u32, LimitPoint> {
+        let mut limits: BTreeMap<u32, LimitPoint> = BTreeMap::new();
         for expected in &self.forecast {
             limits.entry(expected.mpl).or_default().model = Some((expected.throughput, expected.response_ms));
         }
@@ -109,15 +109,15 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::{Move, Mpl};
+    use crate::look::{MoveRow, MplRow};
 
-    fn point(seconds_ago: f64, throughput: f64) -> Moment {
-        Moment { seconds_ago, seconds: 1.0, throughput, ..Moment::default() }
+    fn point(seconds_ago: f64, throughput: f64) -> HistoryRow {
+        HistoryRow { seconds_ago, seconds: 1.0, throughput, ..HistoryRow::default() }
     }
 
     #[test]
     fn looks_that_overlap_are_one_past() {
-        let mut watch = Watch::new("x");
+        let mut watch = GateWatch::new("x");
         watch.see(100.0, Look { history: vec![point(2.0, 1.0), point(1.0, 2.0), point(0.0, 3.0)], ..Look::default() });
         watch.see(101.1, Look { history: vec![point(1.1, 3.0), point(0.1, 4.0)], ..Look::default() });
         let past = |steps| watch.past(4.0, steps, |moment| Some(moment.throughput));
@@ -128,15 +128,15 @@ mod tests {
 
     #[test]
     fn a_forecast_stays_until_the_next() {
-        let mut watch = Watch::new("x");
-        let expected = Expected { mpl: 4, throughput: 90.0, response_ms: 5.0, ..Expected::default() };
+        let mut watch = GateWatch::new("x");
+        let expected = ForecastRow { mpl: 4, throughput: 90.0, response_ms: 5.0, ..ForecastRow::default() };
         watch.see(1.0, Look { forecast: Some(vec![expected]), ..Look::default() });
-        let moved = |throughput| Move { mpl: 8, throughput, response_ms: 6.0, ..Move::default() };
-        let mpl = Mpl { mpl: Some(4), throughput: 95.0, response_ms: 5.5, ..Mpl::default() };
+        let moved = |throughput| MoveRow { mpl: 8, throughput, response_ms: 6.0, ..MoveRow::default() };
+        let mpl = MplRow { mpl: Some(4), throughput: 95.0, response_ms: 5.5, ..MplRow::default() };
         let look = Look { mpl: Some(mpl), moves: vec![moved(110.0), moved(100.0)], ..Look::default() };
         watch.see(2.0, look);
         let limits = watch.limits();
-        assert_eq!(limits[&4], Limit { model: Some((90.0, 5.0)), seen: Some((95.0, 5.5)) });
-        assert_eq!(limits[&8], Limit { model: None, seen: Some((110.0, 6.0)) });
+        assert_eq!(limits[&4], LimitPoint { model: Some((90.0, 5.0)), seen: Some((95.0, 5.5)) });
+        assert_eq!(limits[&8], LimitPoint { model: None, seen: Some((110.0, 6.0)) });
     }
 }

@@ -6,7 +6,7 @@
 use crate::mixed::UNDER_WAY_MAX;
 use engine::{Begin, Error, Session, SessionOptions, Step, Wake};
 use preempt::{Latch, no_preempt};
-use sched::{Outcome, Request, Resubmit, RunCx, Work};
+use sched::{Request, Resubmit, RunCx, RunOutcome, Work};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -124,7 +124,7 @@ impl Transactions {
 pub const ATTEMPTS_MAX: u32 = 100_000;
 
 impl Work for UrgentTransaction {
-    fn run(&self, cx: &RunCx<'_>) -> Outcome {
+    fn run(&self, cx: &RunCx<'_>) -> RunOutcome {
         let of = &*self.of;
         let mut session = no_preempt(|no_preempt| self.home.lock(no_preempt).take()).expect("it runs once at a time");
         let begin = Begin::new(cx.request.class());
@@ -133,18 +133,18 @@ impl Work for UrgentTransaction {
         let (counter, ending) = match step {
             Ok(Step::Parked(ticket)) => {
                 ticket.on_ready(Arc::new(TransactionWaker(cx.resubmitter())));
-                return Outcome::Parked;
+                return RunOutcome::Parked;
             }
             Ok(Step::Done(())) => (&of.committed, TransactionOutcome::Committed),
             Err(Error::RolledBack) => (&of.rolled_back, TransactionOutcome::RolledBack),
             Err(error) if error.is_retryable() => {
                 of.aborts.fetch_add(1, Relaxed);
-                return Outcome::Again;
+                return RunOutcome::Again;
             }
             Err(_) => (&of.failed, TransactionOutcome::Failed),
         };
         counter.fetch_add(1, Relaxed);
         of.ending_of(cx.request.id()).store(ending as u8, Relaxed);
-        Outcome::Done
+        RunOutcome::Done
     }
 }

@@ -3,9 +3,9 @@
 use super::door::EndedRun;
 use crate::data::{Data, TICKET, TransactionOutcome};
 use crate::mixed::{Schedule, is_on_cpu};
-use demo::History;
-use demo::facts::{Context, Policy};
-use demo::records::{Outcome, QueryRun, Span, Start, Transaction};
+use demo::EventHistory;
+use demo::facts::{Policy, WorkerContext};
+use demo::records::{QueryRun, Span, Start, UrgentOutcome, UrgentTransaction};
 use locked::Locked;
 use sched::{Completed, Ended, Event, Scheduler};
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ impl CollectedInstance {
     }
 
     /// Moves the events since the last call into `history`.
-    pub fn collect(&mut self, data: &Data, schedule: Option<&Schedule>, history: &History) {
+    pub fn collect(&mut self, data: &Data, schedule: Option<&Schedule>, history: &EventHistory) {
         let CollectedInstance { policy, scheduler, ended, overtaking, .. } = self;
         scheduler.drain_events(&mut |event| {
             if let Event::Completed(completed) = event {
@@ -63,7 +63,7 @@ impl CollectedInstance {
         }
     }
 
-    fn run(&mut self, run: EndedRun, history: &History) {
+    fn run(&mut self, run: EndedRun, history: &EventHistory) {
         let mut overtaken_count = 0;
         if let Some(worker) = run.worker {
             let starts = &mut self.overtaking[worker];
@@ -74,7 +74,7 @@ impl CollectedInstance {
             history.span(Span {
                 policy: self.policy,
                 worker,
-                context: Context::Query,
+                context: WorkerContext::Query,
                 start_ns: run.started_ns,
                 end_ns: run.ended_ns,
             });
@@ -90,17 +90,22 @@ impl CollectedInstance {
     }
 }
 
-fn transaction(policy: Policy, completed: &Completed, data: &Data, schedule: Option<&Schedule>) -> Option<Transaction> {
+fn transaction(
+    policy: Policy,
+    completed: &Completed,
+    data: &Data,
+    schedule: Option<&Schedule>,
+) -> Option<UrgentTransaction> {
     let submit_ns = completed.stamps.submit_ns?;
     let is_ticket = completed.id & TICKET != 0;
     // The schedule of arrivals that have stopped is gone; requests left over count from their submission.
     let due_ns = schedule.filter(|_| !is_ticket).map_or(submit_ns, |schedule| schedule.at_ns(completed.id));
     let outcome = match (completed.ended, data.ending(completed.id)) {
-        (Ended::Done, TransactionOutcome::Committed) => Outcome::Committed,
-        (Ended::Done, TransactionOutcome::RolledBack) => Outcome::RolledBack,
-        (Ended::Done, TransactionOutcome::Failed) | (Ended::Panicked | Ended::Exhausted, _) => Outcome::Failed,
+        (Ended::Done, TransactionOutcome::Committed) => UrgentOutcome::Committed,
+        (Ended::Done, TransactionOutcome::RolledBack) => UrgentOutcome::RolledBack,
+        (Ended::Done, TransactionOutcome::Failed) | (Ended::Panicked | Ended::Exhausted, _) => UrgentOutcome::Failed,
     };
-    Some(Transaction {
+    Some(UrgentTransaction {
         ticket: if is_ticket { completed.id & !TICKET } else { 0 },
         policy,
         worker: completed.worker as usize,

@@ -5,7 +5,8 @@ use crate::delivery;
 use crate::mixed::LowQuery;
 use crate::report::Machine;
 use demo::facts::{
-    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Psql, QueryInfo, Rung, Segment,
+    Allowed, Delivery, Facts, Figure1, Figure1Row, LoadedDatabase, Policy, Psql, QueryInfo, Rung, Segment,
+    WorkerContext,
 };
 use host::stop::Stop;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ pub fn with_database(machine: &Facts, config: &DataConfig, data: &Data, measured
     let uintr = preempt::os::uintr().to_string();
     Facts {
         delivery: rungs(measured, machine.realtime.allowed, &uintr),
-        database: Some(Database {
+        database: Some(LoadedDatabase {
             scale_factor: config.scale_factor,
             warehouses: config.scale.warehouses as usize,
             rows_count: data.rows_count(),
@@ -208,14 +209,14 @@ pub fn figure1() -> Figure1 {
             .iter()
             .map(|segment| Segment {
                 context: match segment.context {
-                    sched::sim::Context::Query(_) => Context::Query,
-                    sched::sim::Context::Transaction(_) => Context::Urgent,
+                    sched::sim::SimContext::Query(_) => WorkerContext::Query,
+                    sched::sim::SimContext::Transaction(_) => WorkerContext::Urgent,
                 },
                 start: segment.start as f64,
                 end: segment.end as f64,
             })
             .collect();
-        let ended = trace.ended(sched::sim::Context::Transaction(0)).expect("the simulation runs to its end");
+        let ended = trace.ended(sched::sim::SimContext::Transaction(0)).expect("the simulation runs to its end");
         Figure1Row { policy, segments, latency: (ended - arrival) as f64 }
     });
     Figure1 {

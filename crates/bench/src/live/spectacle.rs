@@ -9,9 +9,9 @@ use super::facts;
 use super::wire::{Addresses, DemoServers};
 use crate::data::{Data, DataConfig, LoadSteps};
 use crate::mixed::{LowQuery, MakeRequest};
-use demo::facts::{Context, Facts, Figure1, Policy, Progress, QueryInfo, Step};
+use demo::facts::{Facts, Figure1, LoadProgress, LoadStep, Policy, QueryInfo, WorkerContext};
 use demo::records::{Cursor, InstanceInfo, Update, WorkerNow};
-use demo::{Error, History};
+use demo::{Error, EventHistory};
 use host::stop::Stop;
 use locked::Locked;
 use preempt::{Mode, os};
@@ -33,7 +33,7 @@ pub struct Spectacle {
     stop: Stop,
     steps: LoadSteps,
     began: Instant,
-    history: History,
+    history: EventHistory,
     loaded: OnceLock<Result<Loaded, String>>,
     facts: Facts,
     /// Addresses of the instances, until there is something to serve there.
@@ -68,7 +68,7 @@ impl Spectacle {
             stop,
             steps: LoadSteps::default(),
             began: Instant::now(),
-            history: History::new(),
+            history: EventHistory::new(),
             loaded: OnceLock::new(),
             facts: facts::machine(workers, yield_interval, addresses.psql()),
             addresses: Mutex::new(Some(addresses)),
@@ -201,20 +201,20 @@ impl demo::Demo for Spectacle {
         }
     }
 
-    fn loading(&self) -> Progress {
+    fn loading(&self) -> LoadProgress {
         match self.loaded.get() {
             None => {
-                let step = |step: crate::data::LoadStep| Step {
+                let step = |step: crate::data::LoadStep| LoadStep {
                     name: step.name.to_owned(),
                     done: step.rows_count,
                     total: step.rows_expected,
                     unit: "rows".to_owned(),
                 };
                 let steps = self.steps.read().into_iter().map(step).collect();
-                Progress::Loading { steps, elapsed_ms: self.began.elapsed().as_millis() as u64 }
+                LoadProgress::Loading { steps, elapsed_ms: self.began.elapsed().as_millis() as u64 }
             }
-            Some(Ok(loaded)) => Progress::Ready { elapsed_ms: loaded.elapsed.as_millis() as u64 },
-            Some(Err(reason)) => Progress::Failed { reason: reason.clone() },
+            Some(Ok(loaded)) => LoadProgress::Ready { elapsed_ms: loaded.elapsed.as_millis() as u64 },
+            Some(Err(reason)) => LoadProgress::Failed { reason: reason.clone() },
         }
     }
 
@@ -318,15 +318,15 @@ fn workers_now(door: &DemoInstance) -> Vec<WorkerNow> {
         .map(|worker| {
             let since_ns = door.query_since_ns[worker].load(Relaxed);
             let context = match door.scheduler().worker_mode(worker) {
-                None | Some(Mode::Idle) => Context::Idle,
-                Some(Mode::Foreign | Mode::Dense) => Context::Query,
-                Some(Mode::Urgent) => Context::Urgent,
+                None | Some(Mode::Idle) => WorkerContext::Idle,
+                Some(Mode::Foreign | Mode::Dense) => WorkerContext::Query,
+                Some(Mode::Urgent) => WorkerContext::Urgent,
             };
             WorkerNow {
                 worker,
                 name: format!("worker {worker} on cpu {}", door.cpus[worker % door.cpus.len()]),
                 context,
-                query_since_ns: (0 < since_ns && context != Context::Idle).then_some(since_ns),
+                query_since_ns: (0 < since_ns && context != WorkerContext::Idle).then_some(since_ns),
             }
         })
         .collect()

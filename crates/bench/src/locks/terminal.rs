@@ -7,7 +7,7 @@
 use super::load::TransactionScript;
 use engine::{Begin, Engine, Error, Session, SessionOptions, Step, Wake};
 use preempt::{BoundedQueue, Latch, no_preempt, os};
-use sched::{Outcome, Request, Resubmit, RunCx, Work};
+use sched::{Request, Resubmit, RunCx, RunOutcome, Work};
 use stage::Class;
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl Terminal {
 }
 
 impl Work for TerminalStatement {
-    fn run(&self, cx: &RunCx<'_>) -> Outcome {
+    fn run(&self, cx: &RunCx<'_>) -> RunOutcome {
         let TerminalStatement(terminal) = self;
         let began_ns = os::now_ns();
         let mut state = terminal.take();
@@ -140,7 +140,7 @@ impl Work for TerminalStatement {
             Ok(Step::Parked(ticket)) => {
                 terminal.put(state);
                 ticket.on_ready(Arc::new(StatementWaker(cx.resubmitter())));
-                return Outcome::Parked;
+                return RunOutcome::Parked;
             }
             Err(error) => {
                 state.session.rollback();
@@ -151,6 +151,6 @@ impl Work for TerminalStatement {
         terminal.put(state);
         let message = Message { terminal: terminal.index, at_ns, what };
         assert!(terminal.messages.push(message).is_ok(), "there is room for a message of each terminal");
-        Outcome::Done
+        RunOutcome::Done
     }
 }

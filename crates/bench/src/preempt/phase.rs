@@ -78,7 +78,7 @@ pub struct PhaseResult {
     /// Scheduler's counts over the whole phase.
     pub counters: Counters,
     /// Workers' interrupts over the whole phase.
-    pub interrupts: preempt::Counters,
+    pub interrupts: preempt::InterruptCounters,
     /// Maximum number of dead versions in memory, in the first and in the second half of the window.
     pub versions_dead_max: [u64; 2],
     /// Digests of the answers of each query; more than one when the answers differed.
@@ -261,8 +261,8 @@ impl PhaseResult {
 }
 
 /// Returns the interrupts since `before`.
-fn since(now: preempt::Counters, before: preempt::Counters) -> preempt::Counters {
-    preempt::Counters {
+fn since(now: preempt::InterruptCounters, before: preempt::InterruptCounters) -> preempt::InterruptCounters {
+    preempt::InterruptCounters {
         polled: now.polled - before.polled,
         signalled: now.signalled - before.signalled,
         deferred: now.deferred - before.deferred,

@@ -1,6 +1,6 @@
 //! A fake gate: it has been searching, and holds at 8.
 
-use console::{Row, Shutdown, Source};
+use console::{Row, RowSource, Shutdown};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ fn rows(value: Value) -> Vec<Row> {
     serde_json::from_value(value).unwrap()
 }
 
-impl Source for Fake {
+impl RowSource for Fake {
     fn mpl(&self) -> Option<Row> {
         let mpl = json!([{ "mode": "auto", "mpl": 8, "phase": "holding", "slots": 8, "extra_slots": 1, "transactions": 50,
             "throughput": 8000.0, "response_ms": 6.1, "active": 7.9, "saturated": 0.97, "c2": 1.4, "lent_total": 12, "dominating": "lock", "source": "events" }]);

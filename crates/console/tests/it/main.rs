@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if !web::chromium::is_installed() {
-        eprintln!("\n*** SKIPPED: every test of the page in a browser. {} ***\n", web::chromium::Error::Missing);
+        eprintln!("\n*** SKIPPED: every test of the page in a browser. {} ***\n", web::chromium::CheckError::Missing);
     }
     testkit::main(
         env!("CARGO_PKG_NAME"),

@@ -4,24 +4,24 @@ use crate::fake::{Fake, Served};
 use std::env;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use web::chromium::{Browser, Error, Page};
+use web::chromium::{Browser, CheckError, Page};
 
 /// Time limit of a check, in milliseconds.
 const PATIENCE: u64 = 30_000;
 
 /// Runs a check that needs a browser. Without a browser it reports a skip, and fails where a skip is not allowed.
-fn with_browser(name: &str, run: impl FnOnce() -> Result<(), Error>) {
+fn with_browser(name: &str, run: impl FnOnce() -> Result<(), CheckError>) {
     match run() {
         Ok(()) => {}
-        Err(Error::Missing) => {
-            eprintln!("\n*** SKIPPED {name}: {} ***\n", Error::Missing);
+        Err(CheckError::Missing) => {
+            eprintln!("\n*** SKIPPED {name}: {} ***\n", CheckError::Missing);
             assert!(env::var_os("OVERTAKE_CI").is_none(), "{name}: a skip is a failure in CI");
         }
         Err(error) => panic!("{name}: {error}"),
     }
 }
 
-fn picture(page: &mut Page<'_>, name: &str) -> Result<(), Error> {
+fn picture(page: &mut Page<'_>, name: &str) -> Result<(), CheckError> {
     match env::var_os("OVERTAKE_PICTURES") {
         Some(folder) => page.screenshot(&PathBuf::from(folder).join(format!("console-{name}.png")), true),
         None => Ok(()),

@@ -1,9 +1,9 @@
-use super::{History, TRANSACTIONS_MAX, UPDATE_MAX};
+use super::{EventHistory, TRANSACTIONS_MAX, UPDATE_MAX};
 use crate::facts::Policy;
-use crate::records::{Cursor, Outcome, QueryRun, Start, Transaction};
+use crate::records::{Cursor, QueryRun, Start, UrgentOutcome, UrgentTransaction};
 
-fn transaction(ticket: u64, policy: Policy, latency_ns: u64) -> Transaction {
-    Transaction {
+fn transaction(ticket: u64, policy: Policy, latency_ns: u64) -> UrgentTransaction {
+    UrgentTransaction {
         ticket,
         policy,
         worker: 0,
@@ -13,11 +13,11 @@ fn transaction(ticket: u64, policy: Policy, latency_ns: u64) -> Transaction {
         start: Start::Signalled,
         aborts_count: 1,
         is_on_cpu: !ticket.is_multiple_of(2),
-        outcome: Outcome::Committed,
+        outcome: UrgentOutcome::Committed,
     }
 }
 
-fn tickets(history: &History, cursor: &mut Cursor) -> (Vec<u64>, u64) {
+fn tickets(history: &EventHistory, cursor: &mut Cursor) -> (Vec<u64>, u64) {
     let update = history.poll(*cursor, 0, Vec::new());
     *cursor = update.next;
     (update.transactions.iter().map(|transaction| transaction.ticket).collect(), update.missed_count)
@@ -26,7 +26,7 @@ fn tickets(history: &History, cursor: &mut Cursor) -> (Vec<u64>, u64) {
 /// Goal: a reader sees every kept record once and learns of those it was too slow for. Method: two readers, one slow.
 #[test]
 fn each_record_is_read_once_or_counted_as_missed() {
-    let history = History::new();
+    let history = EventHistory::new();
     let (mut quick, mut slow) = (Cursor::default(), Cursor::default());
     history.transaction(transaction(1, Policy::Wait, 10));
     assert_eq!(tickets(&history, &mut quick), (vec![1], 0));
@@ -54,7 +54,7 @@ fn each_record_is_read_once_or_counted_as_missed() {
 /// Goal: a clear forgets everything and restarts old cursors. Method: read, clear, record, read with the old cursor.
 #[test]
 fn a_clear_starts_every_reader_anew() {
-    let history = History::new();
+    let history = EventHistory::new();
     let mut cursor = Cursor::default();
     history.transaction(transaction(1, Policy::Preempt, 10));
     history.transaction(transaction(2, Policy::Preempt, 10));
@@ -69,7 +69,7 @@ fn a_clear_starts_every_reader_anew() {
 /// that ended. Method: short ones on CPU, long ones that waited for a processor.
 #[test]
 fn figures_on_cpu_stand_beside_the_raw_ones() {
-    let history = History::new();
+    let history = EventHistory::new();
     for _ in 0..50 {
         history.transaction(transaction(1, Policy::Preempt, 40_000));
         history.transaction(transaction(2, Policy::Preempt, 4_000_000));
@@ -86,7 +86,7 @@ fn figures_on_cpu_stand_beside_the_raw_ones() {
 /// Goal: the verdict belongs to the summaries of its update. Method: three updates, the figures change in between.
 #[test]
 fn the_verdict_is_that_of_the_same_update() {
-    let history = History::new();
+    let history = EventHistory::new();
     let verdict = || history.poll(Cursor::default(), 0, Vec::new()).verdict;
     history.transaction(transaction(1, Policy::Wait, 800_000));
     assert_eq!(verdict(), "");
@@ -101,7 +101,7 @@ fn the_verdict_is_that_of_the_same_update() {
 /// Goal: summaries are per policy, in the page's units, and cancelled runs do not count. Method: known numbers.
 #[test]
 fn summaries_are_per_policy() {
-    let history = History::new();
+    let history = EventHistory::new();
     for latency_us in 1..=100 {
         history.transaction(transaction(0, Policy::Yield, latency_us * 1_000));
     }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use demo::facts::{
-    Allowed, Context, Database, Delivery, Facts, Figure1, Figure1Row, Policy, Progress, Psql, QueryInfo, Rung, Segment,
-    Step,
+    Allowed, Delivery, Facts, Figure1, Figure1Row, LoadProgress, LoadStep, LoadedDatabase, Policy, Psql, QueryInfo,
+    Rung, Segment, WorkerContext,
 };
-use demo::records::{Cursor, InstanceInfo, Outcome, QueryRun, Span, Start, Transaction, Update, WorkerNow};
-use demo::{Demo, Error, History};
+use demo::records::{Cursor, InstanceInfo, QueryRun, Span, Start, Update, UrgentOutcome, UrgentTransaction, WorkerNow};
+use demo::{Demo, Error, EventHistory};
 
 const WORKERS: usize = 2;
 const RUN_NS: u64 = 45_000_000;
@@ -22,7 +22,7 @@ pub const QUEUE_MAX: usize = 64;
 
 pub struct Fake {
     origin: Instant,
-    history: History,
+    history: EventHistory,
     pub loading: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -55,7 +55,7 @@ impl Fake {
         };
         Fake {
             origin: Instant::now(),
-            history: History::new(),
+            history: EventHistory::new(),
             loading: AtomicBool::new(false),
             inner: Mutex::new(inner),
         }
@@ -116,9 +116,9 @@ impl Fake {
             free[worker] = ended_ns;
             inner.overtaken += 1;
             let aborts_count = u32::from(inner.dice() < 0.02);
-            let outcome = if inner.dice() < 0.01 { Outcome::RolledBack } else { Outcome::Committed };
+            let outcome = if inner.dice() < 0.01 { UrgentOutcome::RolledBack } else { UrgentOutcome::Committed };
             let policy = inner.selected;
-            self.history.transaction(Transaction {
+            self.history.transaction(UrgentTransaction {
                 ticket,
                 policy,
                 worker,
@@ -136,7 +136,7 @@ impl Fake {
     fn end_run(&self, inner: &mut Inner, end_ns: u64, finished: bool) {
         let policy = inner.selected;
         for worker in 0..WORKERS {
-            self.history.span(Span { policy, worker, context: Context::Query, start_ns: inner.run.0, end_ns });
+            self.history.span(Span { policy, worker, context: WorkerContext::Query, start_ns: inner.run.0, end_ns });
         }
         let query = inner.query.clone().expect("only a run that goes on is ended");
         self.history.run(QueryRun {
@@ -194,16 +194,16 @@ impl Demo for Fake {
             yields: "every 1,000 batches".to_owned(),
             rate_per_s_max: RATE_MAX,
             psql: Policy::ALL.map(|policy| Psql { policy, command: format!("psql -p {}", 7_879 + policy.index()) }).into(),
-            database: self.ready().is_ok().then_some(Database { scale_factor: 0.5, warehouses: 1, rows_count: 4_830_112, bytes: 912 << 20 }),
+            database: self.ready().is_ok().then_some(LoadedDatabase { scale_factor: 0.5, warehouses: 1, rows_count: 4_830_112, bytes: 912 << 20 }),
         }
     }
 
-    fn loading(&self) -> Progress {
+    fn loading(&self) -> LoadProgress {
         if self.ready().is_ok() {
-            return Progress::Ready { elapsed_ms: 4_000 };
+            return LoadProgress::Ready { elapsed_ms: 4_000 };
         }
-        let step = |name: &str, done, total| Step { name: name.to_owned(), done, total, unit: "rows".to_owned() };
-        Progress::Loading {
+        let step = |name: &str, done, total| LoadStep { name: name.to_owned(), done, total, unit: "rows".to_owned() };
+        LoadProgress::Loading {
             steps: vec![
                 step("TPC-H tables", 3_100_000, 4_330_000),
                 step("TPC-C warehouse", 500_112, 500_112),
@@ -232,9 +232,10 @@ impl Demo for Fake {
     fn figure1(&self) -> Figure1 {
         let row = |policy, start: f64, latency| {
             let part = |context, start, end| Segment { context, start, end };
-            let mut segments = vec![part(Context::Query, 0.0, start), part(Context::Urgent, start, start + 1.0)];
+            let mut segments =
+                vec![part(WorkerContext::Query, 0.0, start), part(WorkerContext::Urgent, start, start + 1.0)];
             if start < 12.0 {
-                segments.push(part(Context::Query, start + 1.0, 13.0));
+                segments.push(part(WorkerContext::Query, start + 1.0, 13.0));
             }
             Figure1Row { policy, segments, latency }
         };
@@ -269,7 +270,7 @@ impl Demo for Fake {
             .map(|worker| WorkerNow {
                 worker,
                 name: format!("worker {worker}, cpu {worker}"),
-                context: if query_since_ns.is_some() { Context::Query } else { Context::Idle },
+                context: if query_since_ns.is_some() { WorkerContext::Query } else { WorkerContext::Idle },
                 query_since_ns,
             })
             .collect();

@@ -16,7 +16,7 @@ use testkit::{case, test};
 
 fn main() -> ExitCode {
     if !demo::chromium::is_installed() {
-        eprintln!("\n*** SKIPPED: every test of the page in a browser. {} ***\n", demo::chromium::Error::Missing);
+        eprintln!("\n*** SKIPPED: every test of the page in a browser. {} ***\n", demo::chromium::CheckError::Missing);
     }
     testkit::main(
         env!("CARGO_PKG_NAME"),

@@ -4,16 +4,16 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use demo::chromium::{Browser, Error, Options, check};
+use demo::chromium::{Browser, CheckError, CheckOptions, check};
 
 use crate::http::Server;
 
 /// Runs a check that needs a browser; without one it says so, and fails where a skip is not allowed.
-fn with_browser(name: &str, run: impl FnOnce() -> Result<(), Error>) {
+fn with_browser(name: &str, run: impl FnOnce() -> Result<(), CheckError>) {
     match run() {
         Ok(()) => {}
-        Err(Error::Missing) => {
-            eprintln!("\n*** SKIPPED {name}: {} ***\n", Error::Missing);
+        Err(CheckError::Missing) => {
+            eprintln!("\n*** SKIPPED {name}: {} ***\n", CheckError::Missing);
             assert!(env::var_os("OVERTAKE_CI").is_none(), "{name}: a skip is a failure in CI");
         }
         Err(error) => panic!("{name}: {error}"),
@@ -28,7 +28,7 @@ fn pictures() -> Option<PathBuf> {
 pub fn the_page_works() {
     with_browser("the_page_works", || {
         let server = Server::start();
-        let options = Options { pictures: pictures(), patience_ms: 20_000 };
+        let options = CheckOptions { pictures: pictures(), patience_ms: 20_000 };
         check(&format!("http://{}/", server.address), &options, &mut |name| eprintln!("  page: {name}"))
     });
 }

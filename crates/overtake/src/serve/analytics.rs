@@ -7,10 +7,10 @@
 //! the workers. Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
 //! queries ([`Pausing`]). Workers are joined after the last session has ended.
 //!
-//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`Watch`] notices and reports it;
+//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`StarvationWatch`] notices and reports it;
 //! with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
-use super::starvation::{Watch, Watcher, WithVerdict};
+use super::starvation::{StarvationWatch, Watcher, WithVerdict};
 use anyhow::Context;
 use host::memory;
 use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
@@ -30,7 +30,7 @@ const QUERIES_PER_WORKER: usize = 4;
 
 /// Settings of the analytics.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct AnalyticsSettings {
     workers: usize,
     queries: usize,
     memory_bytes: usize,
@@ -41,21 +41,21 @@ pub struct Wanted {
 pub struct Lanes {
     lanes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
-    watch: Arc<Watch>,
+    watch: Arc<StarvationWatch>,
     /// Thread of the watch, which ends before the workers do.
     _watcher: Watcher,
 }
 
-impl Wanted {
+impl AnalyticsSettings {
     /// Reads the settings, where 0 stands for the value that suits this machine.
-    pub fn from_settings(settings: &Defaults) -> Wanted {
+    pub fn from_settings(settings: &Defaults) -> AnalyticsSettings {
         let number = |name: &str| usize::try_from(settings.number(name)).unwrap_or(0);
         let or = |given: usize, otherwise: usize| if given == 0 { otherwise } else { given };
         let workers = or(number("overtake.analytics_workers"), os::cpus().len().max(1));
         let queries = or(number("overtake.analytics_queries"), workers * QUERIES_PER_WORKER);
         let memory_bytes = or(settings.bytes("overtake.analytics_memory"), memory::limit_bytes() / 4);
         let are_ordinary = settings.get("overtake.analytics_threads") == "ordinary";
-        Wanted { workers, queries, memory_bytes, are_ordinary }
+        AnalyticsSettings { workers, queries, memory_bytes, are_ordinary }
     }
 
     /// Returns true if the threads of long queries are ordinary ones.
@@ -69,7 +69,11 @@ impl Lanes {
     ///
     /// # Errors
     /// If threads cannot be started or registered.
-    pub fn start(engine: &engine::Engine, wanted: Wanted, watch: Arc<Watch>) -> anyhow::Result<Lanes> {
+    pub fn start(
+        engine: &engine::Engine,
+        wanted: AnalyticsSettings,
+        watch: Arc<StarvationWatch>,
+    ) -> anyhow::Result<Lanes> {
         let memory = Memory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
         let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
@@ -98,8 +102,13 @@ impl Lanes {
 }
 
 /// Starts the queue and the workers of one class.
-fn start(class: Class, wanted: Wanted, memory: &Memory, watch: &Arc<Watch>) -> anyhow::Result<Workers> {
-    let Wanted { workers, queries, memory_bytes: _, are_ordinary } = wanted;
+fn start(
+    class: Class,
+    wanted: AnalyticsSettings,
+    memory: &Memory,
+    watch: &Arc<StarvationWatch>,
+) -> anyhow::Result<Workers> {
+    let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary } = wanted;
     let settings = Settings {
         name: format!("analytics-{}", class.name()),
         // The policy concerns urgent requests, of which there are none.

@@ -37,28 +37,28 @@ struct Watched {
 
 #[derive(Default)]
 struct Threads {
-    live: Vec<Counters>,
+    live: Vec<ThreadCounters>,
     /// Times of threads that have ended, so that a sum never falls.
-    ended: Sums,
+    ended: ThreadTimes,
 }
 
 /// Threads of analytics by class, in the order of [`Class::ALL`], and those of long queries by rows.
 #[derive(Default)]
-pub struct Watch {
+pub struct StarvationWatch {
     classes: [Watched; 3],
     by_rows: Watched,
     stopped: Mutex<bool>,
     changed: Condvar,
 }
 
-/// Thread that looks at a [`Watch`]. Dropping it ends the thread.
+/// Thread that looks at a [`StarvationWatch`]. Dropping it ends the thread.
 pub struct Watcher {
-    watch: Arc<Watch>,
+    watch: Arc<StarvationWatch>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Counters of one thread that the kernel keeps.
-struct Counters {
+struct ThreadCounters {
     times: RunDelay,
     /// File `stat`: the state is its third field.
     state: File,
@@ -68,28 +68,28 @@ struct Counters {
 
 /// State between two looks at one kind of threads.
 #[derive(Default)]
-struct Look {
-    before: Option<Sums>,
+struct PreviousLook {
+    before: Option<ThreadTimes>,
     logged: Option<Instant>,
 }
 
 /// Times of threads of one kind, added up.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct ThreadTimes {
     ran: Duration,
     waited: Duration,
     /// True if a thread is on a processor or ready.
     is_ready: bool,
 }
 
-impl Counters {
-    fn of_current() -> io::Result<Counters> {
+impl ThreadCounters {
+    fn of_current() -> io::Result<ThreadCounters> {
         let state = File::open(format!("/proc/self/task/{}/stat", os::thread_id()))?;
-        Ok(Counters { times: RunDelay::open_current()?, state, last: Default::default() })
+        Ok(ThreadCounters { times: RunDelay::open_current()?, state, last: Default::default() })
     }
 
     /// Adds this thread's times. Returns false if it has ended.
-    fn add_to(&mut self, sums: &mut Sums) -> bool {
+    fn add_to(&mut self, sums: &mut ThreadTimes) -> bool {
         let mut bytes = [0; 512];
         let count = self.state.read_at(&mut bytes, 0).unwrap_or(0);
         let is_alive = 0 < count;
@@ -108,13 +108,13 @@ impl Counters {
 
 impl Watched {
     fn add_current(&self) {
-        match Counters::of_current() {
+        match ThreadCounters::of_current() {
             Ok(counter) => self.threads.locked().live.push(counter),
             Err(error) => tracing::debug!(%error, "this kernel does not say how long threads wait for a processor"),
         }
     }
 
-    fn sums(&self) -> Sums {
+    fn sums(&self) -> ThreadTimes {
         let mut threads = self.threads.locked();
         let Threads { live, ended } = &mut *threads;
         let mut sums = *ended;
@@ -130,7 +130,7 @@ impl Watched {
     }
 }
 
-impl Look {
+impl PreviousLook {
     /// Judges the period since the last look. Without work nothing is compared: a class that has just got some is given
     /// a whole period. Returns true if the verdict belongs into the log.
     fn judge(&mut self, watched: &Watched, has_work: bool, now: Instant, passed: Duration) -> bool {
@@ -147,7 +147,7 @@ impl Look {
     }
 }
 
-impl Watch {
+impl StarvationWatch {
     /// Adds the current thread to those of analytics of a class.
     pub fn add_current(&self, class: Class) {
         self.of(class).add_current();
@@ -172,15 +172,15 @@ impl Watch {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(self: &Arc<Watch>, schedulers: Vec<(Class, Arc<Scheduler>)>) -> io::Result<Watcher> {
+    pub fn start(self: &Arc<StarvationWatch>, schedulers: Vec<(Class, Arc<Scheduler>)>) -> io::Result<Watcher> {
         let watch = Arc::clone(self);
         let thread = thread::Builder::new().name("starvation".to_owned()).spawn(move || watch.run(&schedulers))?;
         Ok(Watcher { watch: Arc::clone(self), thread: Some(thread) })
     }
 
     fn run(&self, schedulers: &[(Class, Arc<Scheduler>)]) {
-        let mut looks: Vec<Look> = schedulers.iter().map(|_| Look::default()).collect();
-        let mut by_rows = Look::default();
+        let mut looks: Vec<PreviousLook> = schedulers.iter().map(|_| PreviousLook::default()).collect();
+        let mut by_rows = PreviousLook::default();
         let mut looked = Instant::now();
         let mut stopped = self.stopped.locked_anyway();
         loop {
@@ -211,7 +211,7 @@ impl Watch {
 }
 
 /// Judges one period of threads of one kind.
-fn starves(before: Sums, now: Sums, passed: Duration) -> bool {
+fn starves(before: ThreadTimes, now: ThreadTimes, passed: Duration) -> bool {
     let ran = now.ran.saturating_sub(before.ran);
     let waited = now.waited.saturating_sub(before.waited);
     // A thread that neither waited nor is ready is blocked, and that is not starvation.
@@ -234,7 +234,7 @@ pub struct WithVerdict {
     /// Queues and workers.
     pub inner: Arc<dyn Scheduling>,
     /// Verdict by class.
-    pub watch: Arc<Watch>,
+    pub watch: Arc<StarvationWatch>,
 }
 
 impl Scheduling for WithVerdict {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_a_class_that_is_ready_and_hardly_runs_starves() {
-        let sums = |ran, waited, is_ready| Sums {
+        let sums = |ran, waited, is_ready| ThreadTimes {
             ran: Duration::from_millis(ran),
             waited: Duration::from_millis(waited),
             is_ready,
@@ -276,10 +276,10 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_of_this_thread() {
-        let mut counters = Counters::of_current().expect("schedstat and stat");
-        let mut sums = Sums::default();
+        let mut counters = ThreadCounters::of_current().expect("schedstat and stat");
+        let mut sums = ThreadTimes::default();
         while sums.ran == Duration::ZERO {
-            sums = Sums::default();
+            sums = ThreadTimes::default();
             counters.add_to(&mut sums);
         }
         assert!(sums.is_ready, "who asks is on a processor");

@@ -2,21 +2,21 @@ use super::*;
 
 const UNIT: CapSettings = CapSettings { low_share_percent: 10, window_ns: 100, entry_requests_max: 64 };
 
-fn high(arrive: u64, length: u64) -> Transaction {
-    Transaction { arrive, length, class: Class::High }
+fn high(arrive: u64, length: u64) -> SimTransaction {
+    SimTransaction { arrive, length, class: Class::High }
 }
 
-fn scenario(policy: Policy, queries: &[(u64, u64)], transactions: &[Transaction]) -> Scenario {
+fn scenario(policy: Policy, queries: &[(u64, u64)], transactions: &[SimTransaction]) -> Scenario {
     Scenario {
         policy,
         yield_every: 6,
         cap: UNIT,
-        queries: queries.iter().map(|&(arrive, length)| Query { arrive, length }).collect(),
+        queries: queries.iter().map(|&(arrive, length)| SimQuery { arrive, length }).collect(),
         transactions: transactions.to_vec(),
     }
 }
 
-fn text(policy: Policy, queries: &[(u64, u64)], transactions: &[Transaction]) -> String {
+fn text(policy: Policy, queries: &[(u64, u64)], transactions: &[SimTransaction]) -> String {
     simulate(&scenario(policy, queries, transactions)).text()
 }
 
@@ -26,10 +26,10 @@ fn figure1_of_the_paper() {
     let done_after = |policy| {
         let trace = figure1().into_iter().find(|trace| trace.policy == policy).expect("every policy is drawn");
         assert_eq!(
-            trace.ended(Context::Query(0)),
+            trace.ended(SimContext::Query(0)),
             Some(if policy == Policy::Wait || policy == Policy::Boundary { 12 } else { 13 })
         );
-        trace.ended(Context::Transaction(0)).expect("it ran") - 4
+        trace.ended(SimContext::Transaction(0)).expect("it ran") - 4
     };
     assert_eq!(done_after(Policy::Wait), 9);
     assert_eq!(done_after(Policy::Boundary), 9);
@@ -49,21 +49,21 @@ fn wait_is_strict_and_boundary_goes_by_class() {
     assert_eq!(text(Policy::Wait, &queries, &transactions), "QQQQQQQTQQT");
     assert_eq!(text(Policy::Boundary, &queries, &transactions), "QQQQTQQQTQQ");
     let trace = simulate(&scenario(Policy::Wait, &queries, &transactions));
-    assert_eq!(trace.started(Context::Query(1)), Some(4));
-    assert_eq!(trace.started(Context::Query(2)), Some(8));
+    assert_eq!(trace.started(SimContext::Query(1)), Some(4));
+    assert_eq!(trace.started(SimContext::Query(2)), Some(8));
 }
 
 /// Goal: among requests, `wait` goes by arrival and the others by class, at one and the same boundary.
 #[test]
 fn class_order_at_a_boundary() {
     let classes = [Class::Low, Class::Normal, Class::High];
-    let transactions: Vec<Transaction> =
-        classes.into_iter().zip(1..).map(|(class, arrive)| Transaction { arrive, length: 1, class }).collect();
+    let transactions: Vec<SimTransaction> =
+        classes.into_iter().zip(1..).map(|(class, arrive)| SimTransaction { arrive, length: 1, class }).collect();
     let order = |policy| {
         let trace = simulate(&scenario(policy, &[(0, 5)], &transactions));
         let order = trace.segments.iter().filter_map(|segment| match segment.context {
-            Context::Transaction(one) => Some(one),
-            Context::Query(_) => None,
+            SimContext::Transaction(one) => Some(one),
+            SimContext::Query(_) => None,
         });
         order.collect::<Vec<usize>>()
     };
@@ -79,12 +79,12 @@ fn class_order_at_a_boundary() {
 #[test]
 fn a_running_transaction_is_not_interrupted() {
     let transactions = [
-        Transaction { arrive: 1, length: 4, class: Class::Normal },
-        Transaction { arrive: 2, length: 1, class: Class::Normal },
-        Transaction { arrive: 3, length: 1, class: Class::High },
+        SimTransaction { arrive: 1, length: 4, class: Class::Normal },
+        SimTransaction { arrive: 2, length: 1, class: Class::Normal },
+        SimTransaction { arrive: 3, length: 1, class: Class::High },
     ];
     let trace = simulate(&scenario(Policy::Preempt, &[(0, 3)], &transactions));
-    let started = [0, 1, 2].map(|one| trace.started(Context::Transaction(one)));
+    let started = [0, 1, 2].map(|one| trace.started(SimContext::Transaction(one)));
     assert_eq!(started, [Some(1), Some(6), Some(5)]);
     assert_eq!(trace.text(), "QTTTTTTQQ");
 }
@@ -101,7 +101,7 @@ fn idle_workers_start_at_once() {
 /// urgent work hold up a query; and without the cap it starves.
 #[test]
 fn the_starvation_cap_keeps_a_share() {
-    let flood: Vec<Transaction> = (0..2_000).map(|at| high(at, 1)).collect();
+    let flood: Vec<SimTransaction> = (0..2_000).map(|at| high(at, 1)).collect();
     for policy in [Policy::Preempt, Policy::Thread] {
         let trace = simulate(&scenario(policy, &[(0, 100)], &flood));
         for window in 0..9 {
@@ -109,29 +109,29 @@ fn the_starvation_cap_keeps_a_share() {
             let query: u64 = trace
                 .segments
                 .iter()
-                .filter(|segment| matches!(segment.context, Context::Query(_)))
+                .filter(|segment| matches!(segment.context, SimContext::Query(_)))
                 .map(|segment| segment.end.min(to).saturating_sub(segment.start.max(from)))
                 .sum();
             assert!((10..=20).contains(&query), "{policy}: the query had {query} of window {window}");
         }
         let uncapped = Scenario { cap: CapSettings::OFF, ..scenario(policy, &[(0, 100)], &flood) };
-        assert!(1_900 < simulate(&uncapped).ended(Context::Query(0)).expect("it ran"), "{policy}");
+        assert!(1_900 < simulate(&uncapped).ended(SimContext::Query(0)).expect("it ran"), "{policy}");
     }
 }
 
 /// Goal: at the end of a query the cap lets the next one start, however long the line of urgent work.
 #[test]
 fn the_cap_lets_the_next_query_start() {
-    let flood: Vec<Transaction> = (0..1_000).map(|at| high(at, 1)).collect();
+    let flood: Vec<SimTransaction> = (0..1_000).map(|at| high(at, 1)).collect();
     let trace = simulate(&scenario(Policy::Boundary, &[(0, 10), (1, 10)], &flood));
     // 90 units of a window for the flood, then a query, and the same again.
-    assert_eq!([0, 1].map(|query| trace.started(Context::Query(query))), [Some(90), Some(190)]);
+    assert_eq!([0, 1].map(|query| trace.started(SimContext::Query(query))), [Some(90), Some(190)]);
 }
 
 /// Goal: a burst runs by budgets, with a rest for the query in between.
 #[test]
 fn a_burst_is_cut_by_the_budget() {
-    let burst: Vec<Transaction> = (0..40).map(|_| high(5, 1)).collect();
+    let burst: Vec<SimTransaction> = (0..40).map(|_| high(5, 1)).collect();
     let cap = CapSettings { low_share_percent: 10, window_ns: 1_000, entry_requests_max: 18 };
     let trace = simulate(&Scenario { cap, ..scenario(Policy::Preempt, &[(0, 20)], &burst) });
     let expected = ["QQQQQ", &"T".repeat(18), "QQ", &"T".repeat(18), "QQ", "TTTT", &"Q".repeat(11)].concat();
@@ -149,8 +149,8 @@ fn nothing_is_lost() {
     };
     for _ in 0..200 {
         let queries: Vec<(u64, u64)> = (0..below(5)).map(|_| (below(100), 1 + below(30))).collect();
-        let transactions: Vec<Transaction> = (0..below(40))
-            .map(|_| Transaction { arrive: below(120), length: 1 + below(4), class: Class::ALL[below(3) as usize] })
+        let transactions: Vec<SimTransaction> = (0..below(40))
+            .map(|_| SimTransaction { arrive: below(120), length: 1 + below(4), class: Class::ALL[below(3) as usize] })
             .collect();
         for policy in Policy::ALL {
             let trace = simulate(&scenario(policy, &queries, &transactions));
@@ -159,11 +159,11 @@ fn nothing_is_lost() {
                 segments.map(|segment| segment.end - segment.start).sum::<u64>()
             };
             for (at, &(_, length)) in queries.iter().enumerate() {
-                assert_eq!(ran(Context::Query(at)), length, "{policy}");
+                assert_eq!(ran(SimContext::Query(at)), length, "{policy}");
             }
             for (at, transaction) in transactions.iter().enumerate() {
-                assert_eq!(ran(Context::Transaction(at)), transaction.length, "{policy}");
-                assert!(transaction.arrive <= trace.started(Context::Transaction(at)).expect("it ran"));
+                assert_eq!(ran(SimContext::Transaction(at)), transaction.length, "{policy}");
+                assert!(transaction.arrive <= trace.started(SimContext::Transaction(at)).expect("it ran"));
             }
             assert!(trace.segments.is_sorted_by(|one, next| one.end <= next.start));
         }

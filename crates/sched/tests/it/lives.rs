@@ -1,7 +1,7 @@
 //! The lives of requests and low jobs.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{Ended, Event, Finish, Outcome, Policy, Rejected, Request, RunCx, Settings, Start, State};
+use sched::{Ended, Event, Finish, Policy, Rejected, Request, RequestState, RunCx, RunOutcome, Settings, Start};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -21,9 +21,9 @@ pub fn a_panic_harms_no_other_request() {
         let request = runtime.submit(id, Class::High, move |_| {
             assert!(!id.is_multiple_of(3), "a planned panic, with {}", "an allocation");
             ran.fetch_add(1, SeqCst);
-            Outcome::Done
+            RunOutcome::Done
         });
-        until(|| request.state() == State::Done);
+        until(|| request.state() == RequestState::Done);
     }
     gate.open();
     until(|| runtime.is_idle(0));
@@ -54,17 +54,17 @@ pub fn a_cancelled_request_never_runs() {
     assert_eq!(ran.load(SeqCst), 5);
     assert_eq!(runtime.scheduler.counters().cancelled, 5);
     assert!(requests.iter().all(|request| !request.cancel()));
-    assert_eq!(requests[1].state(), State::Done);
+    assert_eq!(requests[1].state(), RequestState::Done);
     runtime.end();
 }
 
 /// Goal: an aborted request runs again, from its first submit; a bound ends one that never succeeds.
 pub fn a_request_may_ask_to_run_again() {
     let runtime = Runtime::new(Settings { attempts_max: 5, ..settings(Policy::Preempt) });
-    let third_time = |cx: &RunCx<'_>| if cx.attempt < 3 { Outcome::Again } else { Outcome::Done };
+    let third_time = |cx: &RunCx<'_>| if cx.attempt < 3 { RunOutcome::Again } else { RunOutcome::Done };
     let one = runtime.submit(1, Class::High, third_time);
-    let never = runtime.submit(2, Class::Normal, |_: &RunCx<'_>| Outcome::Again);
-    until(|| one.state() == State::Done && never.state() == State::Done);
+    let never = runtime.submit(2, Class::Normal, |_: &RunCx<'_>| RunOutcome::Again);
+    until(|| one.state() == RequestState::Done && never.state() == RequestState::Done);
     assert_eq!((one.attempts(), never.attempts()), (3, 5));
     let stamps = one.clock().stamps();
     assert!(stamps.submit_ns <= stamps.run_ns && stamps.run_ns <= stamps.end_ns, "{stamps:?}");
@@ -191,12 +191,12 @@ pub fn shutdown_cancels_and_turns_away() {
             started_there.fetch_add(1, SeqCst);
         });
         // Class low, so that no policy runs it inside the query.
-        let waiting = runtime.submit(1, Class::Low, |_: &RunCx<'_>| Outcome::Done);
+        let waiting = runtime.submit(1, Class::Low, |_: &RunCx<'_>| RunOutcome::Done);
         runtime.scheduler.shutdown();
-        assert_eq!(waiting.state(), State::Cancelled, "{policy}");
-        let late = Arc::new(Request::new(2, Class::High, Box::new(|_: &RunCx<'_>| Outcome::Done)));
+        assert_eq!(waiting.state(), RequestState::Cancelled, "{policy}");
+        let late = Arc::new(Request::new(2, Class::High, Box::new(|_: &RunCx<'_>| RunOutcome::Done)));
         assert_eq!(runtime.scheduler.submit(late.clone()), Err(Rejected::Stopped));
-        assert_eq!(late.state(), State::New);
+        assert_eq!(late.state(), RequestState::New);
         assert_eq!(runtime.scheduler.submit_low(Box::new(|_: Finish| {}), 1), Err(Rejected::Stopped));
         gate.open();
         until(|| runtime.is_idle(0));
@@ -211,8 +211,8 @@ pub fn events_tell_the_story() {
     runtime.events();
     let gate = Gate::new();
     let query = runtime.query_until(&gate, core::hint::spin_loop);
-    let request = runtime.submit(7, Class::High, |_: &RunCx<'_>| Outcome::Done);
-    until(|| request.state() == State::Done);
+    let request = runtime.submit(7, Class::High, |_: &RunCx<'_>| RunOutcome::Done);
+    until(|| request.state() == RequestState::Done);
     gate.open();
     until(|| runtime.is_idle(0));
     let events = runtime.events();

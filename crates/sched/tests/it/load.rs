@@ -1,7 +1,7 @@
 //! Load of many requests at once.
 
 use crate::support::{Gate, Runtime, until};
-use sched::{CapSettings, Outcome, Policy, Rejected, Request, RunCx, Settings};
+use sched::{CapSettings, Policy, Rejected, Request, RunCx, RunOutcome, Settings};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -29,7 +29,7 @@ pub fn everything_runs_exactly_once() {
                             let runs = runs.clone();
                             let work = move |_: &RunCx<'_>| {
                                 runs[id as usize].fetch_add(1, SeqCst);
-                                Outcome::Done
+                                RunOutcome::Done
                             };
                             submit_at_last(runtime, &Arc::new(Request::new(id, class, Box::new(work))));
                         }
@@ -92,7 +92,7 @@ pub fn the_cap_leaves_queries_their_share() {
         runtime.submit(id, Class::High, |_: &RunCx<'_>| {
             let until_ns = preempt::os::now_ns() + REQUEST_NS;
             while preempt::os::now_ns() < until_ns {}
-            Outcome::Done
+            RunOutcome::Done
         });
     }
     until(|| runtime.scheduler.counters().completed == REQUESTS);

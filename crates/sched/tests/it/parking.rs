@@ -1,7 +1,7 @@
 //! Requests that park and come back.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{Ended, Event, Outcome, Policy, Rejected, Request, Resubmit, RunCx, Settings, State};
+use sched::{Ended, Event, Policy, Rejected, Request, RequestState, Resubmit, RunCx, RunOutcome, Settings};
 use stage::Class;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -15,14 +15,14 @@ fn settings(policy: Policy) -> Settings {
 type Left = Arc<OnceLock<Resubmit>>;
 
 /// Parks in its first run and ends in its second.
-fn parks_once(left: &Left) -> impl Fn(&RunCx<'_>) -> Outcome + Send + Sync + 'static {
+fn parks_once(left: &Left) -> impl Fn(&RunCx<'_>) -> RunOutcome + Send + Sync + 'static {
     let left = left.clone();
     move |cx| {
         if cx.attempt == 1 {
             assert!(left.set(cx.resubmitter()).is_ok());
-            Outcome::Parked
+            RunOutcome::Parked
         } else {
-            Outcome::Done
+            RunOutcome::Done
         }
     }
 }
@@ -37,17 +37,19 @@ pub fn a_wake_up_before_the_end_of_the_run_counts() {
                 runtime.submit(id, Class::High, |cx: &RunCx<'_>| {
                     if cx.attempt == 1 {
                         cx.resubmitter().resubmit();
-                        Outcome::Parked
+                        RunOutcome::Parked
                     } else {
-                        Outcome::Done
+                        RunOutcome::Done
                     }
                 })
             })
             .collect();
         let first_runs = || requests.iter().all(|request| 1 <= request.attempts());
         until(|| first_runs() && runtime.scheduler.queued_requests() == 0);
-        until(|| requests.iter().all(|request| !matches!(request.state(), State::Claimed | State::Woken)));
-        assert!(requests.iter().all(|request| request.state() == State::Done), "{policy}: a wake-up was lost");
+        until(|| {
+            requests.iter().all(|request| !matches!(request.state(), RequestState::Claimed | RequestState::Woken))
+        });
+        assert!(requests.iter().all(|request| request.state() == RequestState::Done), "{policy}: a wake-up was lost");
         assert!(requests.iter().all(|request| (request.attempts(), request.parks()) == (2, 1)), "{policy}");
         let counters = runtime.scheduler.counters();
         assert_eq!((counters.parks, counters.resubmits, counters.completed), (200, 200, 200), "{policy}");
@@ -64,7 +66,7 @@ pub fn a_parked_request_comes_back_under_every_policy() {
             let [by_thread, by_request] = [Left::default(), Left::default()];
             let first = runtime.submit(1, class, parks_once(&by_thread));
             let second = runtime.submit(2, class, parks_once(&by_request));
-            until(|| [&first, &second].iter().all(|request| request.state() == State::Parked));
+            until(|| [&first, &second].iter().all(|request| request.state() == RequestState::Parked));
             // The worker is free meanwhile.
             let ran = Arc::new(AtomicU64::new(0));
             runtime.submit(3, class, count(&ran));
@@ -75,11 +77,11 @@ pub fn a_parked_request_comes_back_under_every_policy() {
             let wakes = by_request.get().unwrap().clone();
             runtime.submit(4, class, move |_| {
                 wakes.resubmit();
-                Outcome::Done
+                RunOutcome::Done
             });
             until(|| runtime.scheduler.counters().completed == 4);
             for request in [&first, &second] {
-                assert_eq!((request.state(), request.attempts(), request.parks()), (State::Done, 2, 1));
+                assert_eq!((request.state(), request.attempts(), request.parks()), (RequestState::Done, 2, 1));
                 let stamps = request.clock().stamps();
                 assert!(2_000_000 <= stamps.lock_wait_ns, "{policy} {class}: {stamps:?}");
                 assert!(stamps.lock_wait_ns <= stamps.end_ns.unwrap() - stamps.submit_ns.unwrap(), "{stamps:?}");
@@ -103,19 +105,19 @@ pub fn a_wake_up_counts_once_and_only_for_its_run() {
     let there = lefts.clone();
     let request = runtime.submit(1, Class::High, move |cx| {
         assert!(there[cx.attempt as usize - 1].set(cx.resubmitter()).is_ok());
-        if cx.attempt < 3 { Outcome::Parked } else { Outcome::Done }
+        if cx.attempt < 3 { RunOutcome::Parked } else { RunOutcome::Done }
     });
-    let parked_in = |attempt| until(|| (request.state(), request.attempts()) == (State::Parked, attempt));
+    let parked_in = |attempt| until(|| (request.state(), request.attempts()) == (RequestState::Parked, attempt));
     parked_in(1);
     let first = lefts[0].get().unwrap();
     (0..10).for_each(|_| first.resubmit());
     parked_in(2);
     (0..10).for_each(|_| first.resubmit());
-    assert_eq!((request.state(), request.attempts()), (State::Parked, 2), "an old wake-up woke another run");
+    assert_eq!((request.state(), request.attempts()), (RequestState::Parked, 2), "an old wake-up woke another run");
     lefts[1].get().unwrap().resubmit();
-    until(|| request.state() == State::Done);
+    until(|| request.state() == RequestState::Done);
     lefts.iter().for_each(|left| left.get().unwrap().resubmit());
-    assert_eq!((request.state(), request.attempts()), (State::Done, 3));
+    assert_eq!((request.state(), request.attempts()), (RequestState::Done, 3));
     let counters = runtime.scheduler.counters();
     assert_eq!((counters.parks, counters.resubmits, counters.completed, counters.retried), (2, 2, 1, 0));
     runtime.end();
@@ -127,12 +129,12 @@ pub fn what_is_parked_does_not_use_up_attempts() {
     let request = runtime.submit(1, Class::High, |cx: &RunCx<'_>| match cx.attempt {
         1..=100 => {
             cx.resubmitter().resubmit();
-            Outcome::Parked
+            RunOutcome::Parked
         }
-        101 | 102 => Outcome::Again,
-        _ => Outcome::Done,
+        101 | 102 => RunOutcome::Again,
+        _ => RunOutcome::Done,
     });
-    until(|| request.state() == State::Done);
+    until(|| request.state() == RequestState::Done);
     assert_eq!((request.attempts(), request.parks()), (103, 100));
     let counters = runtime.scheduler.counters();
     assert_eq!((counters.exhausted, counters.retried), (0, 2));
@@ -149,7 +151,7 @@ pub fn a_full_scheduler_takes_parked_requests_back() {
         .enumerate()
         .map(|(id, left)| {
             let request = runtime.submit(id as u64, Class::ALL[id % 3], parks_once(left));
-            until(|| request.state() == State::Parked);
+            until(|| request.state() == RequestState::Parked);
             request
         })
         .collect();
@@ -170,7 +172,7 @@ pub fn a_full_scheduler_takes_parked_requests_back() {
     assert_eq!(runtime.scheduler.queued_requests() as u64, filled + 40);
     gate.open();
     until(|| runtime.scheduler.counters().completed == filled + 40);
-    assert!(parked.iter().all(|request| request.state() == State::Done));
+    assert!(parked.iter().all(|request| request.state() == RequestState::Done));
     assert_eq!(ran.load(SeqCst), filled);
     runtime.end();
 }
@@ -181,18 +183,18 @@ pub fn parked_requests_count_as_under_way() {
     let runtime = Runtime::new(Settings { requests_max: 2, ..settings(Policy::Preempt) });
     let lefts = [(); 2].map(|()| Left::default());
     let parked = [0, 1].map(|at| runtime.submit(at as u64, Class::High, parks_once(&lefts[at])));
-    until(|| parked.iter().all(|request| request.state() == State::Parked));
-    let third = Arc::new(Request::new(2, Class::High, Box::new(|_: &RunCx<'_>| Outcome::Done)));
+    until(|| parked.iter().all(|request| request.state() == RequestState::Parked));
+    let third = Arc::new(Request::new(2, Class::High, Box::new(|_: &RunCx<'_>| RunOutcome::Done)));
     assert_eq!(runtime.scheduler.submit(third.clone()), Err(Rejected::Full));
-    assert_eq!((third.state(), runtime.scheduler.counters().rejected), (State::New, 1));
+    assert_eq!((third.state(), runtime.scheduler.counters().rejected), (RequestState::New, 1));
     lefts[0].get().unwrap().resubmit();
-    until(|| parked[0].state() == State::Done);
+    until(|| parked[0].state() == RequestState::Done);
     // Its end is told before its place is free.
     until(|| runtime.scheduler.submit(third.clone()).is_ok());
-    until(|| third.state() == State::Done);
-    assert_eq!((parked[1].state(), parked[1].attempts()), (State::Parked, 1));
+    until(|| third.state() == RequestState::Done);
+    assert_eq!((parked[1].state(), parked[1].attempts()), (RequestState::Parked, 1));
     lefts[1].get().unwrap().resubmit();
-    until(|| parked[1].state() == State::Done);
+    until(|| parked[1].state() == RequestState::Done);
     runtime.end();
 }
 
@@ -202,12 +204,12 @@ pub fn a_parked_request_is_not_taken_back() {
         let runtime = Runtime::new(settings(policy));
         let left = Left::default();
         let request = runtime.submit(1, Class::High, parks_once(&left));
-        until(|| request.state() == State::Parked);
+        until(|| request.state() == RequestState::Parked);
         assert!(!request.cancel());
         runtime.scheduler.shutdown();
-        assert_eq!(request.state(), State::Parked);
+        assert_eq!(request.state(), RequestState::Parked);
         left.get().unwrap().resubmit();
-        assert_eq!((request.state(), request.attempts()), (State::Cancelled, 1), "{policy}");
+        assert_eq!((request.state(), request.attempts()), (RequestState::Cancelled, 1), "{policy}");
         runtime.end();
     }
 }
@@ -265,14 +267,14 @@ pub fn many_sessions_take_turns_at_one_lock() {
                 let (lock, inside, ended_there) = (lock.clone(), inside.clone(), ended.clone());
                 runtime.submit(id, Class::ALL[(id % 3) as usize], move |cx| {
                     if !lock.take(cx) {
-                        return Outcome::Parked;
+                        return RunOutcome::Parked;
                     }
                     assert_eq!(inside.fetch_add(1, SeqCst), 0, "two have the lock");
                     (0..50).for_each(|_| core::hint::spin_loop());
                     inside.fetch_sub(1, SeqCst);
                     lock.release();
                     ended_there.fetch_add(1, SeqCst);
-                    Outcome::Done
+                    RunOutcome::Done
                 });
                 until(|| id < ended.load(SeqCst) + 500);
             }

@@ -1,7 +1,7 @@
 //! Points at which each policy lets urgent work run.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{CapSettings, Counters, Outcome, Policy, RunCx, Rungs, Settings, Start};
+use sched::{CapSettings, Counters, Policy, RunCx, RunOutcome, Rungs, Settings, Start};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -88,11 +88,11 @@ pub fn preempt_by_both_rungs() {
 type Order = Arc<Mutex<Vec<u64>>>;
 
 /// Notes the order in which requests ran. A lock is all right here, because no base context holds it when they may run.
-fn note(order: &Order, id: u64) -> impl Fn(&RunCx<'_>) -> Outcome + Send + Sync + 'static {
+fn note(order: &Order, id: u64) -> impl Fn(&RunCx<'_>) -> RunOutcome + Send + Sync + 'static {
     let order = order.clone();
     move |_| {
         order.lock().unwrap().push(id);
-        Outcome::Done
+        RunOutcome::Done
     }
 }
 
@@ -198,9 +198,9 @@ pub fn low_requests_interrupt_no_query() {
         let after = runtime.submit(2, Class::High, count(&ran));
         // The high one shows that the worker had its points meanwhile.
         if !matches!(policy, Policy::Wait | Policy::Boundary) {
-            until(|| after.state() == sched::State::Done);
+            until(|| after.state() == sched::RequestState::Done);
         }
-        assert_eq!(request.state(), sched::State::Queued, "{policy}");
+        assert_eq!(request.state(), sched::RequestState::Queued, "{policy}");
         gate.open();
         until(|| ran.load(SeqCst) == 2);
         runtime.end();

@@ -1,6 +1,6 @@
 //! A small runtime whose threads are the workers: a queue of tasks, and hooks around its sleep, as tokio has them.
 
-use sched::{Event, Finish, Outcome, Request, RunCx, Scheduler, Settings};
+use sched::{Event, Finish, Request, RunCx, RunOutcome, Scheduler, Settings};
 use stage::Class;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -114,7 +114,7 @@ impl Runtime {
         &self,
         id: u64,
         class: Class,
-        run: impl Fn(&RunCx<'_>) -> Outcome + Send + Sync + 'static,
+        run: impl Fn(&RunCx<'_>) -> RunOutcome + Send + Sync + 'static,
     ) -> Arc<Request> {
         let request = Arc::new(Request::new(id, class, Box::new(run)));
         self.scheduler.submit(request.clone()).unwrap();
@@ -155,11 +155,11 @@ impl Gate {
 }
 
 /// Adds one to `counter`.
-pub fn count(counter: &Arc<AtomicU64>) -> impl Fn(&RunCx<'_>) -> Outcome + Send + Sync + 'static {
+pub fn count(counter: &Arc<AtomicU64>) -> impl Fn(&RunCx<'_>) -> RunOutcome + Send + Sync + 'static {
     let counter = counter.clone();
     move |_| {
         counter.fetch_add(1, SeqCst);
-        Outcome::Done
+        RunOutcome::Done
     }
 }
 

@@ -5,9 +5,9 @@
 //! No other transaction changes roles until the commit is decided, and the changes become visible to all sessions after
 //! it. So no session sees changes that may be rolled back, and no changes are lost.
 
-use super::{FIRST, Role, Roles, SettingList, State};
+use super::{FIRST, Role, Roles, RolesState, SettingList};
 use crate::class_named;
-use crate::defs::{Context, DEFS, find};
+use crate::defs::{DEFS, SettingContext, find};
 use crate::value::accepted;
 use locked::{Locked, LockedResult};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -90,7 +90,7 @@ pub struct Changed {
 /// Roles as they are after the commit that is being decided. No other transaction changes roles meanwhile.
 pub struct Decided<'r> {
     roles: &'r Roles,
-    state: State,
+    state: RolesState,
     _others: MutexGuard<'r, ()>,
 }
 
@@ -422,12 +422,12 @@ impl Changer<'_> {
             Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{}\" {why}", def.title)))
         };
         match def.context {
-            Context::Internal => return cannot("cannot be changed"),
-            Context::Postmaster => return cannot("cannot be changed without restarting the server"),
-            Context::Superuser if !own.is_superuser => {
+            SettingContext::Internal => return cannot("cannot be changed"),
+            SettingContext::Postmaster => return cannot("cannot be changed without restarting the server"),
+            SettingContext::Superuser if !own.is_superuser => {
                 return Err(denied(&format!("permission denied to set parameter \"{}\"", def.title)));
             }
-            Context::Superuser | Context::User => {}
+            SettingContext::Superuser | SettingContext::User => {}
         }
         let Some(value) = value else { return Ok(None) };
         let value = accepted(def, value)?;

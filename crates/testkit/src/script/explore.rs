@@ -4,7 +4,7 @@
 //! can happen, and each that can happen is run once. Every run starts from fresh tables.
 
 use super::statement::{Begin, Keys, Level, Statement};
-use super::{Script, Step};
+use super::{Script, ScriptStep};
 
 /// Result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub trait Executor {
 
 /// Outcome of one interleaving.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct InterleavingOutcome {
     /// Transcript of the run.
     pub line: String,
     /// Replies to each step of each session, without those that waited for ever.
@@ -51,14 +51,14 @@ pub struct Outcome {
 ///
 /// # Panics
 /// When the executor cannot begin a transaction.
-pub fn explore(script: &Script, level: Level, executor: &mut dyn Executor) -> Vec<Outcome> {
+pub fn explore(script: &Script, level: Level, executor: &mut dyn Executor) -> Vec<InterleavingOutcome> {
     if !script.permutations.is_empty() {
         return script.permutations.iter().map(|permutation| run(script, level, executor, permutation)).collect();
     }
     let mut outcomes = Vec::new();
     let mut prefixes = vec![Vec::new()];
     while let Some(mut choices) = prefixes.pop() {
-        let mut run = Run::new(script, level, executor);
+        let mut run = Interleaving::new(script, level, executor);
         let mut taken = 0;
         while let [first, others @ ..] = &run.ready()[..] {
             if taken == choices.len() {
@@ -75,14 +75,19 @@ pub fn explore(script: &Script, level: Level, executor: &mut dyn Executor) -> Ve
 }
 
 /// Returns the transcripts of [`explore`].
-pub fn transcripts(outcomes: &[Outcome]) -> Vec<String> {
+pub fn transcripts(outcomes: &[InterleavingOutcome]) -> Vec<String> {
     outcomes.iter().map(|outcome| outcome.line.clone()).collect()
 }
 
 /// Runs one interleaving; sessions that it does not name do nothing. A step whose session waits is put off until it can
 /// be run.
-pub(super) fn run(script: &Script, level: Level, executor: &mut dyn Executor, sessions: &[usize]) -> Outcome {
-    let mut run = Run::new(script, level, executor);
+pub(super) fn run(
+    script: &Script,
+    level: Level,
+    executor: &mut dyn Executor,
+    sessions: &[usize],
+) -> InterleavingOutcome {
+    let mut run = Interleaving::new(script, level, executor);
     let mut left = sessions.to_vec();
     loop {
         let ready = run.ready();
@@ -94,7 +99,7 @@ pub(super) fn run(script: &Script, level: Level, executor: &mut dyn Executor, se
 /// Errors that depend on concurrent transactions: serialization failure, deadlock, lock not available.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
-struct Run<'s, 'e> {
+struct Interleaving<'s, 'e> {
     script: &'s Script,
     level: Level,
     executor: &'e mut dyn Executor,
@@ -109,11 +114,11 @@ struct Run<'s, 'e> {
     line: String,
 }
 
-impl<'s, 'e> Run<'s, 'e> {
-    fn new(script: &'s Script, level: Level, executor: &'e mut dyn Executor) -> Run<'s, 'e> {
+impl<'s, 'e> Interleaving<'s, 'e> {
+    fn new(script: &'s Script, level: Level, executor: &'e mut dyn Executor) -> Interleaving<'s, 'e> {
         executor.set_up(script, level);
         let count = script.sessions.len();
-        Run {
+        Interleaving {
             script,
             level,
             executor,
@@ -191,7 +196,7 @@ impl<'s, 'e> Run<'s, 'e> {
         self.line.push_str(word);
     }
 
-    fn words(&self, step: &Step, reply: &Reply) -> String {
+    fn words(&self, step: &ScriptStep, reply: &Reply) -> String {
         match (reply, &step.statement) {
             (Reply::Done, _) | (Reply::Count(1), _) => String::new(),
             (Reply::Count(count), _) => format!("={count}"),
@@ -207,7 +212,7 @@ impl<'s, 'e> Run<'s, 'e> {
         }
     }
 
-    fn end(mut self) -> Outcome {
+    fn end(mut self) -> InterleavingOutcome {
         if !self.waiting.is_empty() {
             self.say("stuck");
         }
@@ -223,7 +228,12 @@ impl<'s, 'e> Run<'s, 'e> {
             let idle = self.next[session] == 0;
             !idle && self.committed[session] && all(session) && !self.open[session]
         });
-        Outcome { line: format!("{} | {rows}", self.line), committed: committed.collect(), replies: self.replies, rows }
+        InterleavingOutcome {
+            line: format!("{} | {rows}", self.line),
+            committed: committed.collect(),
+            replies: self.replies,
+            rows,
+        }
     }
 }
 

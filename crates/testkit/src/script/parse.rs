@@ -1,9 +1,9 @@
 //! Parser of scripts: from a file's text to a [`Script`].
 
 use super::statement::{
-    Begin, Class, Comparison, Condition, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which,
+    Begin, Class, Comparison, Keys, Level, NewValue, RowCondition, RowLock, Statement, TABLE_MODES, Wait, Which,
 };
-use super::{Expectation, Script, Session, Step, Table, Who};
+use super::{Expectation, Script, ScriptStep, Session, Table, Who};
 use std::collections::BTreeSet;
 
 /// Parses a script.
@@ -45,7 +45,7 @@ fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
         let statement = parse_statement(script, &mut words)?;
         words.end()?;
         let session = script.sessions.last_mut().ok_or("a step before the first session")?;
-        session.steps.push(Step { name: name.to_owned(), statement });
+        session.steps.push(ScriptStep { name: name.to_owned(), statement });
         return Ok(());
     }
     let mut words = Words::new(line);
@@ -231,7 +231,7 @@ fn keys(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Keys, St
     }
 }
 
-fn condition(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Option<Condition>, String> {
+fn condition(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Option<RowCondition>, String> {
     if !words.take("where") {
         return Ok(None);
     }
@@ -243,21 +243,21 @@ fn condition(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Opt
         ">" => Comparison::Greater,
         _ => return Err("no comparison".to_owned()),
     };
-    Ok(Some(Condition { column, comparison, value: number(words.word()?)? }))
+    Ok(Some(RowCondition { column, comparison, value: number(words.word()?)? }))
 }
 
 fn which(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Which, String> {
     Ok(Which { keys: keys(script, table, words)?, condition: condition(script, table, words)? })
 }
 
-fn set_column(script: &Script, table: usize, words: &mut Words<'_>) -> Result<(usize, Set), String> {
+fn set_column(script: &Script, table: usize, words: &mut Words<'_>) -> Result<(usize, NewValue), String> {
     let target = column(script, table, words.word()?)?;
     if !words.take("=") {
         return Err("`=` is missing".to_owned());
     }
     let word = words.word()?;
     if let Ok(value) = value(word) {
-        return Ok((target, Set::To(value)));
+        return Ok((target, NewValue::To(value)));
     }
     let source = column(script, table, word)?;
     let sign = match words.word()? {
@@ -265,7 +265,7 @@ fn set_column(script: &Script, table: usize, words: &mut Words<'_>) -> Result<(u
         "-" => -1,
         _ => return Err("`+` or `-` is missing".to_owned()),
     };
-    Ok((target, Set::Plus(source, sign * number(words.word()?)?)))
+    Ok((target, NewValue::Plus(source, sign * number(words.word()?)?)))
 }
 
 fn row_lock(words: &mut Words<'_>) -> Result<RowLock, String> {

@@ -1,19 +1,19 @@
 //! Check of SERIALIZABLE without expectations: the committed sessions must give the results of some serial order.
 
-use super::explore::{Executor, Outcome, run};
-use super::{Level, Script, Statement, Step, Wait};
+use super::explore::{Executor, InterleavingOutcome, run};
+use super::{Level, Script, ScriptStep, Statement, Wait};
 use std::collections::HashMap;
 
 /// Describes each outcome at SERIALIZABLE that equals no serial order of the sessions that committed; empty if all do.
 /// A session counts if all its transactions committed and none met a conflict; statements that a savepoint undid do no
 /// harm. Scripts with several transactions in a session, with sessions of a level of their own, or with SKIP LOCKED,
 /// which is not serializable, are not checked.
-pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Executor) -> String {
+pub fn check_serial(script: &Script, outcomes: &[InterleavingOutcome], executor: &mut dyn Executor) -> String {
     let mut words = String::new();
     if !is_serial(script) {
         return words;
     }
-    let mut known: HashMap<Vec<usize>, Outcome> = HashMap::new();
+    let mut known: HashMap<Vec<usize>, InterleavingOutcome> = HashMap::new();
     for outcome in outcomes {
         let committed: Vec<usize> = (0..script.sessions.len()).filter(|session| outcome.committed[*session]).collect();
         let equal = orders(&committed).into_iter().any(|order| {
@@ -33,8 +33,8 @@ pub fn check_serial(script: &Script, outcomes: &[Outcome], executor: &mut dyn Ex
 }
 
 fn is_serial(script: &Script) -> bool {
-    let ends = |step: &&Step| matches!(step.statement, Statement::Commit | Statement::Rollback);
-    let skips = |step: &Step| matches!(step.statement, Statement::Read { lock: Some((_, Wait::SkipLocked)), .. });
+    let ends = |step: &&ScriptStep| matches!(step.statement, Statement::Commit | Statement::Rollback);
+    let skips = |step: &ScriptStep| matches!(step.statement, Statement::Read { lock: Some((_, Wait::SkipLocked)), .. });
     let is_mixed =
         script.sessions.iter().any(|session| session.begin.level.is_some_and(|own| own != Level::Serializable));
     !is_mixed

@@ -1,7 +1,7 @@
 //! Steps as PostgreSQL's SQL.
 
 use super::Table;
-use super::statement::{Begin, Comparison, Keys, Level, RowLock, Set, Statement, TABLE_MODES, Wait, Which};
+use super::statement::{Begin, Comparison, Keys, Level, NewValue, RowLock, Statement, TABLE_MODES, Wait, Which};
 use std::fmt::Write as _;
 
 /// Returns the statements that create a table, its indexes and its rows.
@@ -56,8 +56,8 @@ pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
             let set: Vec<String> = set
                 .iter()
                 .map(|(column, set)| match set {
-                    Set::To(value) => format!("{} = {}", table.columns[*column], number(*value)),
-                    Set::Plus(source, more) => {
+                    NewValue::To(value) => format!("{} = {}", table.columns[*column], number(*value)),
+                    NewValue::Plus(source, more) => {
                         format!("{} = {} + ({more})", table.columns[*column], table.columns[*source])
                     }
                 })

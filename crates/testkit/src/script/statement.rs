@@ -64,7 +64,7 @@ pub struct Which {
     /// Keys of the rows.
     pub keys: Keys,
     /// Further condition on the rows.
-    pub condition: Option<Condition>,
+    pub condition: Option<RowCondition>,
 }
 
 /// Selection of rows by a key.
@@ -82,7 +82,7 @@ pub enum Keys {
 
 /// A comparison of a column with a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition {
+pub struct RowCondition {
     /// Position of the column.
     pub column: usize,
     /// Operator of the comparison.
@@ -91,7 +91,7 @@ pub struct Condition {
     pub value: i64,
 }
 
-impl Condition {
+impl RowCondition {
     /// Returns true if a column's value fulfils the condition.
     pub fn holds(self, value: Option<i64>) -> bool {
         value.is_some_and(|value| match self.comparison {
@@ -118,19 +118,19 @@ pub enum Comparison {
 
 /// A column's new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Set {
+pub enum NewValue {
     /// A constant.
     To(Option<i64>),
     /// The value of another column plus this number.
     Plus(usize, i64),
 }
 
-impl Set {
+impl NewValue {
     /// Returns the new value for a row with these old values.
     pub fn value(self, row: &[Option<i64>]) -> Option<i64> {
         match self {
-            Set::To(value) => value,
-            Set::Plus(column, more) => row[column].map(|value| value + more),
+            NewValue::To(value) => value,
+            NewValue::Plus(column, more) => row[column].map(|value| value + more),
         }
     }
 }
@@ -204,7 +204,7 @@ pub enum Statement {
         /// Selection of the rows.
         rows: Which,
         /// Columns that change, with their new values.
-        set: Vec<(usize, Set)>,
+        set: Vec<(usize, NewValue)>,
     },
     /// `delete T ROWS`
     Delete {

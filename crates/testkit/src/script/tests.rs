@@ -28,9 +28,9 @@ fn a_script_is_read() {
             table: 0,
             rows: Which {
                 keys: Keys::One(1),
-                condition: Some(Condition { column: 1, comparison: Comparison::Greater, value: 3 })
+                condition: Some(RowCondition { column: 1, comparison: Comparison::Greater, value: 3 })
             },
-            set: vec![(1, Set::Plus(1, 1)), (0, Set::To(Some(1)))],
+            set: vec![(1, NewValue::Plus(1, 1)), (0, NewValue::To(Some(1)))],
         }
     );
     assert_eq!(script.expected(Who::Overtake, Level::RepeatableRead).len(), 1);
@@ -118,7 +118,7 @@ impl Executor for Toy {
     }
 }
 
-fn toy(text: &str) -> (Script, Vec<Outcome>) {
+fn toy(text: &str) -> (Script, Vec<InterleavingOutcome>) {
     let script = parse("toy", text).unwrap();
     let outcomes = explore(&script, Level::Serializable, &mut Toy::default());
     (script, outcomes)

@@ -3,8 +3,8 @@
 use super::columns::{Column, table};
 use super::format::{ms, rate};
 use super::parts::heading;
-use crate::look::Mpl;
-use crate::watch::{Limit, Watch};
+use crate::look::MplRow;
+use crate::watch::{GateWatch, LimitPoint};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
@@ -15,9 +15,9 @@ use ratatui::widgets::Paragraph;
 const BAR: f64 = 10.0;
 
 /// Draws the limits around the one in force, as many as there is room for.
-pub(super) fn render(watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(watch: &GateWatch, mpl: &MplRow, frame: &mut Frame<'_>, area: Rect) {
     let block = heading("limits: the model beside what was seen");
-    let limits: Vec<(u32, Limit)> = watch.limits().into_iter().collect();
+    let limits: Vec<(u32, LimitPoint)> = watch.limits().into_iter().collect();
     if limits.is_empty() {
         let told = Line::from("Too little was seen yet.").dim();
         return frame.render_widget(Paragraph::new(told).block(block), area);
@@ -30,12 +30,12 @@ pub(super) fn render(watch: &Watch, mpl: &Mpl, frame: &mut Frame<'_>, area: Rect
         limits.iter().filter_map(|(_, limit)| limit.model.or(limit.seen)).map(|(rate, _)| rate).fold(0.0, f64::max);
     let limits = &limits[first.min(limits.len())..];
     let number = |known: Option<(f64, f64)>, of: fn((f64, f64)) -> String| known.map_or_else(String::new, of);
-    let bar = |known: &Limit| {
+    let bar = |known: &LimitPoint| {
         let throughput = known.model.or(known.seen).map_or(0.0, |(rate, _)| rate);
         "\u{2588}".repeat((throughput / most.max(1e-9) * BAR).round() as usize)
     };
     let is_present = |limit: u32| mpl.mpl == Some(limit);
-    let column = |name, rank, value: &dyn Fn(&Limit) -> String| {
+    let column = |name, rank, value: &dyn Fn(&LimitPoint) -> String| {
         Column::new(name, rank, limits.iter().map(|(_, known)| value(known)))
     };
     let columns = vec![

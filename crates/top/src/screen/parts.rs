@@ -2,8 +2,8 @@
 
 use super::columns::{Column, joined, table};
 use super::format::{ago, ms, rate};
-use crate::look::{Class, Moment, Move, Mpl};
-use crate::watch::Watch;
+use crate::look::{ClassRow, HistoryRow, MoveRow, MplRow};
+use crate::watch::GateWatch;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -33,7 +33,7 @@ pub(super) fn lines_of(text: &str, width: u16) -> u16 {
 }
 
 /// Returns the two lines about the limit and the present load, of as many parts as fit.
-pub(super) fn summary(watch: &Watch, mpl: &Mpl, width: u16) -> Text<'static> {
+pub(super) fn summary(watch: &GateWatch, mpl: &MplRow, width: u16) -> Text<'static> {
     let limit = mpl.mpl.map_or_else(|| "none (observing)".to_owned(), |limit| limit.to_string());
     let phase = mpl.phase.as_ref().map_or_else(|| mpl.mode.clone(), |phase| format!("{}, {phase}", mpl.mode));
     let waiting: u64 = watch.look.iter().flat_map(|look| &look.classes).map(|class| class.waiting).sum();
@@ -76,7 +76,7 @@ pub(super) fn summary(watch: &Watch, mpl: &Mpl, width: u16) -> Text<'static> {
 }
 
 /// Draws the limit, throughput and the queue over the past minutes.
-pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn past(watch: &GateWatch, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
         return;
     }
@@ -84,7 +84,7 @@ pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let rows = Layout::vertical([Constraint::Length(1), Constraint::Length(2), Constraint::Length(1)]).split(inner);
-    type Value = fn(&Moment) -> Option<f64>;
+    type Value = fn(&HistoryRow) -> Option<f64>;
     let lines: [(&str, Color, Value); 3] = [
         ("MPL", Color::Cyan, |moment| moment.mpl.map(f64::from)),
         ("tx/s", Color::Green, |moment| Some(moment.throughput)),
@@ -105,9 +105,9 @@ pub(super) fn past(watch: &Watch, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Draws a table with a line for each class.
-pub(super) fn classes(classes: &[Class], order: &str, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn classes(classes: &[ClassRow], order: &str, frame: &mut Frame<'_>, area: Rect) {
     let maybe = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
-    let column = |name, rank, value: &dyn Fn(&Class) -> String| Column::new(name, rank, classes.iter().map(value));
+    let column = |name, rank, value: &dyn Fn(&ClassRow) -> String| Column::new(name, rank, classes.iter().map(value));
     let columns = vec![
         column("class", 0, &|class| class.class.clone()).left(),
         column("slots", 2, &|class| class.slots.to_string()),
@@ -129,8 +129,8 @@ pub(super) fn classes(classes: &[Class], order: &str, frame: &mut Frame<'_>, are
 }
 
 /// Draws the moves of the limit with their reasons, the latest first.
-pub(super) fn moves(moves: &[Move], frame: &mut Frame<'_>, area: Rect) {
-    let line = |moved: &Move| {
+pub(super) fn moves(moves: &[MoveRow], frame: &mut Frame<'_>, area: Rect) {
+    let line = |moved: &MoveRow| {
         let step = match moved.next_mpl == moved.mpl {
             true => format!("{:>9}", moved.mpl),
             false => format!("{:>4} \u{2192} {:<2}", moved.mpl, moved.next_mpl),

@@ -1,11 +1,11 @@
 use super::*;
-use crate::look::{Expected, Moment, Move};
+use crate::look::{ForecastRow, HistoryRow, MoveRow};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 /// Returns the state of a gate that has found its limit.
-fn watch() -> Watch {
-    let class = |name: &str, waiting, wait_p99_ms| Class {
+fn watch() -> GateWatch {
+    let class = |name: &str, waiting, wait_p99_ms| ClassRow {
         class: name.to_owned(),
         slots: 2,
         waiting,
@@ -16,9 +16,9 @@ fn watch() -> Watch {
         idle_p50_ms: 0.0,
         c2: 1.25,
         arrivals_per_second: Some(1_234.0),
-        ..Class::default()
+        ..ClassRow::default()
     };
-    let mpl = Mpl {
+    let mpl = MplRow {
         mode: "auto".to_owned(),
         mpl: Some(8),
         phase: Some("holding".to_owned()),
@@ -27,26 +27,27 @@ fn watch() -> Watch {
         response_ms: 12.5,
         lent_total: 3,
         dominating: Some("processor".to_owned()),
-        ..Mpl::default()
+        ..MplRow::default()
     };
-    let point = |ago: u32| Moment {
+    let point = |ago: u32| HistoryRow {
         seconds_ago: ago.into(),
         seconds: 1.0,
         mpl: Some(8),
         waiting: 42.0,
         throughput: 8_123.0 - f64::from(ago),
         response_ms: Some(12.3),
-        ..Moment::default()
+        ..HistoryRow::default()
     };
-    let expected = |mpl| Expected { mpl, throughput: 900.0 * f64::from(mpl), response_ms: 11.0, ..Expected::default() };
-    let moved = Move {
+    let expected =
+        |mpl| ForecastRow { mpl, throughput: 900.0 * f64::from(mpl), response_ms: 11.0, ..ForecastRow::default() };
+    let moved = MoveRow {
         seconds_ago: 75.0,
         mpl: 12,
         next_mpl: 8,
         reason: "the lowest that keeps the thresholds, by the curve".to_owned(),
         throughput: 8_200.0,
         response_ms: 12.0,
-        ..Move::default()
+        ..MoveRow::default()
     };
     let look = Look {
         mpl: Some(mpl),
@@ -56,13 +57,13 @@ fn watch() -> Watch {
         forecast: Some([1, 2, 4, 6, 8, 12, 16].map(expected).to_vec()),
         verdict: Some("MPL 8 is in force; MPL 6 would be the lowest that costs almost nothing.".to_owned()),
     };
-    let mut watch = Watch::new("postgres@127.0.0.1:5432");
+    let mut watch = GateWatch::new("postgres@127.0.0.1:5432");
     watch.see(200.0, look);
     watch
 }
 
 /// Returns the lines of a screen of this size.
-fn drawn(screen: &Screen, watch: &Watch, now: f64, width: u16, height: u16) -> Vec<String> {
+fn drawn(screen: &Screen, watch: &GateWatch, now: f64, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test's backend does not fail");
     terminal.draw(|frame| screen.render(watch, now, frame)).expect("a test's backend does not fail");
     let buffer = terminal.backend().buffer();
@@ -214,15 +215,15 @@ fn keys_order_help_and_end() {
 #[test]
 fn what_is_wrong_is_said() {
     let screen = Screen::default();
-    let title = |watch: &Watch, now| drawn(&screen, watch, now, 120, 10).remove(0);
-    assert!(title(&Watch::new("x"), 0.0).ends_with("connecting"));
+    let title = |watch: &GateWatch, now| drawn(&screen, watch, now, 120, 10).remove(0);
+    assert!(title(&GateWatch::new("x"), 0.0).ends_with("connecting"));
     let mut watch = watch();
     assert!(title(&watch, 210.0).ends_with("no answer for 10 s"));
     watch.lose("connection closed");
     let lines = drawn(&screen, &watch, 210.0, 120, 40);
     assert!(lines[0].ends_with("connection lost, trying again: connection closed"), "{}", lines[0]);
     assert!(lines[1].starts_with("MPL 8"), "what was seen last stays");
-    let mut none = Watch::new("x");
+    let mut none = GateWatch::new("x");
     none.see(0.0, Look::default());
     let lines = drawn(&screen, &none, 0.0, 80, 10);
     assert!(lines[1].starts_with("There is no gate: overtake.mpl is off."), "{}", lines[1]);

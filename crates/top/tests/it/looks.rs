@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
-use top::{Client, Error, Look, Options, Target, plain};
+use top::{Client, Error, Look, Target, TopOptions, plain};
 
 /// A server; it ends when the value is dropped.
 struct Served {
@@ -68,8 +68,8 @@ impl Served {
         Target::new(Some(&format!("postgresql://postgres@{}/postgres", self.address)), |_| None).unwrap()
     }
 
-    fn options(&self, count: Option<u64>, json: bool) -> Options {
-        Options { target: self.target(), interval: Duration::from_millis(20), count, json }
+    fn options(&self, count: Option<u64>, json: bool) -> TopOptions {
+        TopOptions { target: self.target(), interval: Duration::from_millis(20), count, json }
     }
 
     /// Looks until the condition holds.
@@ -167,7 +167,7 @@ pub fn a_lost_connection_is_found_again() {
     // A single look is not tried again.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = Target::new(Some(&format!("postgresql://postgres@{nobody}/postgres")), |_| None).unwrap();
-    let options = Options { target, ..options };
+    let options = TopOptions { target, ..options };
     let error = plain::run(&options, &mut Vec::new(), &|_| false).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot connect to postgres@{nobody}: ")), "{error}");
 }

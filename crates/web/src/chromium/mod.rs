@@ -21,7 +21,7 @@ use protocol::Connection;
 
 /// Reason for which a check could not run or did not pass.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CheckError {
     /// No Chromium is installed: skip loudly, or fail where a skip is not allowed.
     #[error("no Chromium found (looked for $OVERTAKE_CHROMIUM, chromium, chromium-browser, google-chrome)")]
     Missing,
@@ -33,9 +33,9 @@ pub enum Error {
     Page(String),
 }
 
-impl Error {
-    fn browser(error: impl std::fmt::Display) -> Error {
-        Error::Browser(error.to_string())
+impl CheckError {
+    fn browser(error: impl std::fmt::Display) -> CheckError {
+        CheckError::Browser(error.to_string())
     }
 }
 
@@ -50,10 +50,10 @@ impl Browser {
     /// Starts the installed Chromium.
     ///
     /// # Errors
-    /// [`Error::Missing`] when none is installed.
-    pub fn start() -> Result<Browser, Error> {
-        let program = find().ok_or(Error::Missing)?;
-        let profile = tempfile::Builder::new().prefix("overtake-chromium-").tempdir().map_err(Error::browser)?;
+    /// [`CheckError::Missing`] when none is installed.
+    pub fn start() -> Result<Browser, CheckError> {
+        let program = find().ok_or(CheckError::Missing)?;
+        let profile = tempfile::Builder::new().prefix("overtake-chromium-").tempdir().map_err(CheckError::browser)?;
         let child = Command::new(program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
             .args([
@@ -68,7 +68,7 @@ impl Browser {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Error::browser)?;
+            .map_err(CheckError::browser)?;
         let mut browser = Browser { child, _profile: profile, connection: None };
         let stderr = browser.child.stderr.take().expect("stderr is piped");
         let mut lines = BufReader::new(stderr).lines();
@@ -76,7 +76,7 @@ impl Browser {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| line.strip_prefix("DevTools listening on ").map(str::to_owned))
-            .ok_or_else(|| Error::Browser("it ended before it listened".to_owned()))?;
+            .ok_or_else(|| CheckError::Browser("it ended before it listened".to_owned()))?;
         // Drained to the end: a full pipe would stop the browser.
         thread::spawn(move || lines.for_each(drop));
         browser.connection = Some(Connection::open(&address)?);
@@ -86,8 +86,8 @@ impl Browser {
     /// Opens an empty page.
     ///
     /// # Errors
-    /// [`Error::Browser`].
-    pub fn page(&mut self) -> Result<Page<'_>, Error> {
+    /// [`CheckError::Browser`].
+    pub fn page(&mut self) -> Result<Page<'_>, CheckError> {
         let connection = self.connection.as_mut().expect("start has made it");
         let target = connection.call(None, "Target.createTarget", json!({ "url": "about:blank" }))?;
         let attached = connection.call(
@@ -95,7 +95,8 @@ impl Browser {
             "Target.attachToTarget",
             json!({ "targetId": target["targetId"], "flatten": true }),
         )?;
-        let session = attached["sessionId"].as_str().ok_or_else(|| Error::Browser("no session".to_owned()))?.to_owned();
+        let session =
+            attached["sessionId"].as_str().ok_or_else(|| CheckError::Browser("no session".to_owned()))?.to_owned();
         let mut page = Page { connection, session };
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             page.call(domain, json!({}))?;
@@ -138,18 +139,18 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn call(&mut self, method: &str, params: Value) -> Result<Value, Error> {
+    fn call(&mut self, method: &str, params: Value) -> Result<Value, CheckError> {
         self.connection.call(Some(&self.session), method, params)
     }
 
     /// Loads an address.
     ///
     /// # Errors
-    /// [`Error::Page`] when the address cannot be reached.
-    pub fn open(&mut self, url: &str) -> Result<(), Error> {
+    /// [`CheckError::Page`] when the address cannot be reached.
+    pub fn open(&mut self, url: &str) -> Result<(), CheckError> {
         let answer = self.call("Page.navigate", json!({ "url": url }))?;
         match answer["errorText"].as_str() {
-            Some(text) => Err(Error::Page(format!("{url}: {text}"))),
+            Some(text) => Err(CheckError::Page(format!("{url}: {text}"))),
             None => Ok(()),
         }
     }
@@ -157,15 +158,15 @@ impl Page<'_> {
     /// Returns the value of an expression; a promise is awaited.
     ///
     /// # Errors
-    /// [`Error::Page`] when the expression throws.
-    pub fn value(&mut self, expression: &str) -> Result<Value, Error> {
+    /// [`CheckError::Page`] when the expression throws.
+    pub fn value(&mut self, expression: &str) -> Result<Value, CheckError> {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true });
         let mut answer = self.call("Runtime.evaluate", params)?;
         if let Some(details) = answer.get("exceptionDetails") {
             let text =
                 details["exception"]["description"].as_str().or(details["text"].as_str()).unwrap_or("an exception");
-            return Err(Error::Page(format!("{expression}: {text}")));
+            return Err(CheckError::Page(format!("{expression}: {text}")));
         }
         Ok(answer["result"]["value"].take())
     }
@@ -173,8 +174,8 @@ impl Page<'_> {
     /// Waits until an expression has become true.
     ///
     /// # Errors
-    /// [`Error::Page`] after `limit_ms`, with the expression's last value and all console errors.
-    pub fn until(&mut self, what: &str, expression: &str, limit_ms: u64) -> Result<(), Error> {
+    /// [`CheckError::Page`] after `limit_ms`, with the expression's last value and all console errors.
+    pub fn until(&mut self, what: &str, expression: &str, limit_ms: u64) -> Result<(), CheckError> {
         let script = format!(
             "new Promise((done) => {{ const end = Date.now() + {limit_ms}; let last; const look = async () => {{ \
                try {{ last = await ({expression}); }} catch (error) {{ last = String(error); }} \
@@ -182,17 +183,18 @@ impl Page<'_> {
         );
         match self.value(&script)? {
             Value::Null => Ok(()),
-            last => {
-                Err(Error::Page(format!("{what}: not within {limit_ms} ms, last {last}; console: {:?}", self.errors())))
-            }
+            last => Err(CheckError::Page(format!(
+                "{what}: not within {limit_ms} ms, last {last}; console: {:?}",
+                self.errors()
+            ))),
         }
     }
 
     /// Presses and releases a key, as a keyboard would.
     ///
     /// # Errors
-    /// [`Error::Browser`].
-    pub fn press(&mut self, key: &str) -> Result<(), Error> {
+    /// [`CheckError::Browser`].
+    pub fn press(&mut self, key: &str) -> Result<(), CheckError> {
         let text = if key.chars().count() == 1 { key } else { "" };
         let (code, number) = match key {
             "Tab" => ("Tab", 9),
@@ -209,8 +211,8 @@ impl Page<'_> {
     /// Clicks the middle of the element that a selector finds.
     ///
     /// # Errors
-    /// [`Error::Page`] when there is no such element, or something else lies on top of it.
-    pub fn click(&mut self, selector: &str) -> Result<(), Error> {
+    /// [`CheckError::Page`] when there is no such element, or something else lies on top of it.
+    pub fn click(&mut self, selector: &str) -> Result<(), CheckError> {
         let place = self.value(&format!(
             "(() => {{ const found = document.querySelector({selector:?}); if (!found) return 'nothing'; \
                found.scrollIntoView({{ block: 'center', behavior: 'instant' }}); const box = found.getBoundingClientRect(); \
@@ -218,7 +220,7 @@ impl Page<'_> {
                return found === top || found.contains(top) || top?.closest('label')?.contains(found) ? [x, y] : 'covered by ' + top?.outerHTML?.slice(0, 80); }})()"
         ))?;
         let (Some(x), Some(y)) = (place[0].as_f64(), place[1].as_f64()) else {
-            return Err(Error::Page(format!("cannot click {selector}: {place}")));
+            return Err(CheckError::Page(format!("cannot click {selector}: {place}")));
         };
         for kind in ["mousePressed", "mouseReleased"] {
             self.call(
@@ -232,8 +234,8 @@ impl Page<'_> {
     /// Sets the window's size in CSS pixels.
     ///
     /// # Errors
-    /// [`Error::Browser`].
-    pub fn resize(&mut self, width: u32, height: u32) -> Result<(), Error> {
+    /// [`CheckError::Browser`].
+    pub fn resize(&mut self, width: u32, height: u32) -> Result<(), CheckError> {
         let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", params).map(drop)
     }
@@ -241,20 +243,20 @@ impl Page<'_> {
     /// Sets a preference of the reader: `prefers-color-scheme`, `prefers-reduced-motion`.
     ///
     /// # Errors
-    /// [`Error::Browser`].
-    pub fn prefer(&mut self, feature: &str, value: &str) -> Result<(), Error> {
+    /// [`CheckError::Browser`].
+    pub fn prefer(&mut self, feature: &str, value: &str) -> Result<(), CheckError> {
         self.call("Emulation.setEmulatedMedia", json!({ "features": [{ "name": feature, "value": value }] })).map(drop)
     }
 
     /// Writes a picture of the whole page, or of the window alone.
     ///
     /// # Errors
-    /// [`Error::Browser`].
-    pub fn screenshot(&mut self, file: &Path, whole: bool) -> Result<(), Error> {
+    /// [`CheckError::Browser`].
+    pub fn screenshot(&mut self, file: &Path, whole: bool) -> Result<(), CheckError> {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": whole }))?;
-        let data = answer["data"].as_str().ok_or_else(|| Error::Browser("no picture".to_owned()))?;
-        let png = data_encoding::BASE64.decode(data.as_bytes()).map_err(Error::browser)?;
-        fs::write(file, png).map_err(Error::browser)
+        let data = answer["data"].as_str().ok_or_else(|| CheckError::Browser("no picture".to_owned()))?;
+        let png = data_encoding::BASE64.decode(data.as_bytes()).map_err(CheckError::browser)?;
+        fs::write(file, png).map_err(CheckError::browser)
     }
 
     /// Returns the console errors and uncaught exceptions so far.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket, client};
 
-use super::Error;
+use super::CheckError;
 
 /// Time limit of a call. Conditions in the page have shorter limits of their own.
 const ANSWER_S_MAX: u64 = 120;
@@ -21,29 +21,30 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to `ws://host:port/path`.
-    pub fn open(address: &str) -> Result<Connection, Error> {
-        let rest = address.strip_prefix("ws://").ok_or_else(|| Error::Browser(format!("no address: {address}")))?;
+    pub fn open(address: &str) -> Result<Connection, CheckError> {
+        let rest =
+            address.strip_prefix("ws://").ok_or_else(|| CheckError::Browser(format!("no address: {address}")))?;
         let host = rest.split('/').next().unwrap_or(rest);
-        let stream = TcpStream::connect(host).map_err(Error::browser)?;
-        let (socket, _) = client(address, stream).map_err(Error::browser)?;
-        socket.get_ref().set_read_timeout(Some(Duration::from_secs(ANSWER_S_MAX))).map_err(Error::browser)?;
+        let stream = TcpStream::connect(host).map_err(CheckError::browser)?;
+        let (socket, _) = client(address, stream).map_err(CheckError::browser)?;
+        socket.get_ref().set_read_timeout(Some(Duration::from_secs(ANSWER_S_MAX))).map_err(CheckError::browser)?;
         Ok(Connection { socket, last_id: 0, errors: Vec::new() })
     }
 
     /// Sends a command and returns its result; records the errors that pages report meanwhile.
-    pub fn call(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<Value, Error> {
+    pub fn call(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<Value, CheckError> {
         self.last_id += 1;
         let mut command = json!({ "id": self.last_id, "method": method, "params": params });
         if let Some(session) = session {
             command["sessionId"] = json!(session);
         }
-        self.socket.send(Message::text(command.to_string())).map_err(Error::browser)?;
+        self.socket.send(Message::text(command.to_string())).map_err(CheckError::browser)?;
         loop {
             let Message::Text(text) = self.read()? else { continue };
-            let mut message: Value = serde_json::from_str(&text).map_err(Error::browser)?;
+            let mut message: Value = serde_json::from_str(&text).map_err(CheckError::browser)?;
             if message["id"] == self.last_id {
                 if let Some(error) = message.get("error") {
-                    return Err(Error::Browser(format!("{method}: {error}")));
+                    return Err(CheckError::Browser(format!("{method}: {error}")));
                 }
                 return Ok(message["result"].take());
             }
@@ -53,13 +54,13 @@ impl Connection {
 
     /// Reads the next message. A read with a timeout is one of the calls that the kernel does not restart after a
     /// signal, and the tests of this workspace run under a storm of signals.
-    fn read(&mut self) -> Result<Message, Error> {
+    fn read(&mut self) -> Result<Message, CheckError> {
         let began = Instant::now();
         loop {
             match self.socket.read() {
                 Err(tungstenite::Error::Io(error))
                     if error.kind() == ErrorKind::Interrupted && began.elapsed().as_secs() < ANSWER_S_MAX => {}
-                result => return result.map_err(Error::browser),
+                result => return result.map_err(CheckError::browser),
             }
         }
     }

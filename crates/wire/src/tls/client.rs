@@ -62,23 +62,23 @@ impl Issuers {
 
 /// Reason against a certificate for which rustls has no name.
 #[derive(Debug)]
-struct Refused(String);
+struct RefusedCertificate(String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedCertificate {}
 
 fn refused(why: impl Into<String>) -> Error {
-    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Refused(why.into())))))
+    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(RefusedCertificate(why.into())))))
 }
 
 /// Verifier that checks as much as the URL demands.
 #[derive(Debug)]
-struct Verifier {
+struct CertificateVerifier {
     trust: Trust,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -87,7 +87,7 @@ fn read<'d>(der: &'d CertificateDer<'_>) -> Result<Certificate<'d>, Error> {
     Certificate::read(der).ok_or_else(|| CertificateError::BadEncoding.into())
 }
 
-impl Verifier {
+impl CertificateVerifier {
     fn is_issued(
         &self,
         issuers: &Issuers,
@@ -114,7 +114,7 @@ fn is_of_version_3(certificate: &Certificate<'_>) -> Result<(), Error> {
     }
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         der: &CertificateDer<'_>,
@@ -177,7 +177,7 @@ impl ServerCertVerifier for Verifier {
 /// The library does not support a version of TLS.
 pub fn config(trust: Trust) -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(default_provider());
-    let verifier = Verifier { trust, algorithms: provider.signature_verification_algorithms };
+    let verifier = CertificateVerifier { trust, algorithms: provider.signature_verification_algorithms };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| invalid(error.to_string()))?;
