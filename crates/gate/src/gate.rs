@@ -36,7 +36,7 @@ pub use totals::Totals;
 pub use view::{ClassView, GateCounters, View, Whereabouts};
 pub use window::{ClassObservation, Observation};
 
-use crate::settings::{ClassId, Settings, SettingsError};
+use crate::settings::{ClassId, GateSettings, SettingsError};
 use crate::time::Time;
 use entry::{Entries, GateEntry, TransactionState};
 use hot::HotKeys;
@@ -149,7 +149,7 @@ struct ClassState {
 /// Priority queues before a multiprogramming limit.
 #[derive(Debug)]
 pub struct Gate {
-    settings: Settings,
+    settings: GateSettings,
     mpl: u32,
     now: Time,
     classes: Vec<ClassState>,
@@ -180,7 +180,7 @@ impl Gate {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(settings: Settings) -> Result<Gate, SettingsError> {
+    pub fn new(settings: GateSettings) -> Result<Gate, SettingsError> {
         settings.check()?;
         // New queues and timers for each class; its settings say which of its waits and runs are timed.
         let class = |class: &crate::settings::ClassSettings| ClassState {
@@ -227,7 +227,7 @@ impl Gate {
     }
 
     /// Returns the settings of the gate.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &GateSettings {
         &self.settings
     }
 

@@ -4,7 +4,7 @@
 //! Schroeder, Harchol-Balter, Iyengar, Nahum, Wierman: How to determine a good multi-programming level for external scheduling
 //! (ICDE 2006).
 //!
-//! To be read in this order: [`Settings`], [`Gate`] (order of admission), [`model`] (expected cost of a limit),
+//! To be read in this order: [`GateSettings`], [`Gate`] (order of admission), [`model`] (expected cost of a limit),
 //! [`control`] (choice of the limit), [`sim`] (a database to try it on).
 //!
 //! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: the caller
@@ -21,5 +21,5 @@ pub use gate::{
     Arrival, ClassObservation, ClassView, Ending, Entrance, Estimate, Event, Gate, GateCounters, Moments, Observation,
     PoolId, Refused, Ticket, Times, Totals, View, Whereabouts,
 };
-pub use settings::{ClassId, ClassSettings, Most, Order, Reaction, Runaway, Settings, SettingsError};
+pub use settings::{AdmissionOrder, ClassId, ClassSettings, GateSettings, Most, Reaction, Runaway, SettingsError};
 pub use time::Time;

@@ -7,12 +7,12 @@ use stage::Class;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A class, by its place in [`Settings::classes`].
+/// A class, by its place in [`GateSettings::classes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub(crate) u8);
 
 impl ClassId {
-    /// Returns the place of the class in [`Settings::classes`].
+    /// Returns the place of the class in [`GateSettings::classes`].
     pub fn index(self) -> usize {
         self.0.into()
     }
@@ -20,7 +20,7 @@ impl ClassId {
 
 /// Order in which a class's transactions are admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Order {
+pub enum AdmissionOrder {
     /// Order of arrival.
     #[default]
     Fifo,
@@ -76,7 +76,7 @@ pub struct ClassSettings {
     /// Limit on the slots that the class may hold.
     pub slots_max: Most,
     /// Order in which its transactions are admitted.
-    pub order: Order,
+    pub order: AdmissionOrder,
     /// Limit on the transactions that wait for a slot; more are turned away. Those held back for their hot keys do not
     /// count.
     pub queue_max: Option<usize>,
@@ -95,7 +95,7 @@ impl ClassSettings {
             weight: 1,
             slots_min: 0,
             slots_max: Most::Unlimited,
-            order: Order::Fifo,
+            order: AdmissionOrder::Fifo,
             queue_max: None,
             wait_max: None,
             runaway: None,
@@ -105,8 +105,8 @@ impl ClassSettings {
 
 /// Settings of a gate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Classes, at most [`Settings::CLASSES_MAX`].
+pub struct GateSettings {
+    /// Classes, at most [`GateSettings::CLASSES_MAX`].
     pub classes: Vec<ClassSettings>,
     /// Number of transactions that may be active inside, to begin with.
     pub mpl: u32,
@@ -127,23 +127,23 @@ pub struct Settings {
     pub knows_stalls: bool,
 }
 
-impl Settings {
+impl GateSettings {
     /// Upper limit on the number of classes; more could not be told apart.
     pub const CLASSES_MAX: usize = 64;
 
-    /// Default of [`Settings::ageing`]. Longer than any queue that goes away by itself should last, so that the
+    /// Default of [`GateSettings::ageing`]. Longer than any queue that goes away by itself should last, so that the
     /// important are seldom made to wait for it; and the lowest of three levels has one of its turns in each ten
     /// seconds.
     pub const AGEING: Duration = Duration::from_secs(5);
 
     /// Returns settings with the classes of a session's priority, in strict order, and this limit.
-    pub fn of_priorities(mpl: u32) -> Settings {
+    pub fn of_priorities(mpl: u32) -> GateSettings {
         let classes = Class::ALL.iter().map(|class| ClassSettings::new(class.name(), *class as u8)).collect();
-        Settings {
+        GateSettings {
             classes,
             mpl,
             processors: 1,
-            ageing: Some(Settings::AGEING),
+            ageing: Some(GateSettings::AGEING),
             lend_after: Some(Duration::from_millis(100)),
             return_patience: Duration::from_millis(20),
             stall_patience: Some(Duration::from_secs(1)),
@@ -162,7 +162,7 @@ impl Settings {
     /// # Errors
     /// The first error, and its class.
     pub fn check(&self) -> Result<(), SettingsError> {
-        if self.classes.is_empty() || Settings::CLASSES_MAX < self.classes.len() {
+        if self.classes.is_empty() || GateSettings::CLASSES_MAX < self.classes.len() {
             return Err(SettingsError::Classes(self.classes.len()));
         }
         if self.mpl == 0 {
@@ -186,7 +186,7 @@ impl Settings {
             if most == 0 || most < class.slots_min {
                 return Err(SettingsError::Slots(name(), class.slots_min, most));
             }
-            if let Order::ShortestExpected { patience } = class.order
+            if let AdmissionOrder::ShortestExpected { patience } = class.order
                 && !(patience.is_finite() && 0.0 <= patience)
             {
                 return Err(SettingsError::Patience(name(), patience));
@@ -205,7 +205,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {
     /// Too few or too many classes.
-    #[error("there are {0} classes; 1 to {max} are needed", max = Settings::CLASSES_MAX)]
+    #[error("there are {0} classes; 1 to {max} are needed", max = GateSettings::CLASSES_MAX)]
     Classes(usize),
     /// No transaction would ever be admitted.
     #[error("a limit of 0 lets nobody in")]

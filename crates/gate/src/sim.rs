@@ -18,7 +18,7 @@ pub use workload::{Locks, Workload};
 
 use crate::gate::{Arrival, Ending, Entrance, Event, Gate, Observation, Ticket};
 use crate::model::H2;
-use crate::settings::{ClassId, Settings};
+use crate::settings::{ClassId, GateSettings};
 use crate::time::Time;
 use stations::{Disk, Processors, RowLocks, after};
 use std::cmp::Reverse;
@@ -105,10 +105,10 @@ impl Simulation {
     ///
     /// # Panics
     /// If the settings of the gate are invalid, or no distribution has the sizes of the workload.
-    pub fn new(setup: &Setup, load: Load, settings: Settings, high: f64, seed: u64) -> Simulation {
+    pub fn new(setup: &Setup, load: Load, settings: GateSettings, high: f64, seed: u64) -> Simulation {
         let class = |name| settings.class(name).expect("the classes of priorities are there");
         let classes = (class("high"), class("low"), high);
-        let settings = Settings { processors: setup.processors, knows_stalls: true, ..settings };
+        let settings = GateSettings { processors: setup.processors, knows_stalls: true, ..settings };
         let workload = setup.workload.clone();
         let mut simulation = Simulation {
             sizes: H2::with_balanced_means(1.0, workload.c2).expect("sizes of mean 1 have a distribution"),

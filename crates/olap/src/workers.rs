@@ -3,7 +3,7 @@
 //! **Invariant:** the threads detach before their scheduler goes.
 
 use crate::{BatchHook, Door, Job, Lane, Room, Runtime, RuntimeConfig, WorkerHooks};
-use sched::{Finish, Scheduler, Settings};
+use sched::{Finish, Scheduler, SchedulerSettings};
 use stage::Class;
 use stage::observe::{SchedulerRow, Scheduling};
 use std::sync::{Arc, Weak};
@@ -38,7 +38,7 @@ impl Workers {
     ///
     /// # Errors
     /// When threads cannot be started or registered.
-    pub fn start(settings: Settings, config: RuntimeConfig, begun: Begun) -> Result<Workers, StartError> {
+    pub fn start(settings: SchedulerSettings, config: RuntimeConfig, begun: Begun) -> Result<Workers, StartError> {
         let (name, workers) = (settings.name.clone(), settings.workers);
         let scheduler = Arc::new(Scheduler::new(settings).map_err(StartError::Scheduler)?);
         let hooks = Arc::new(Hooks { scheduler: Arc::clone(&scheduler), begun });

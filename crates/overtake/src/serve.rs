@@ -16,7 +16,7 @@ use host::stop::Stop;
 use preempt::os;
 use server::{Config, Dispatch, Door, Server};
 use sessions::Views;
-use settings::Source;
+use settings::SettingSource;
 use sql::session::Database;
 use starvation::StarvationWatch;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let lanes = AnalyticsSettings::from_settings(&settings);
     let watch = Arc::<StarvationWatch>::default();
     set_threads_below(&mut config, lanes.are_ordinary(), &watch);
-    let is_default = settings.source("listen_addresses") == Source::Default;
+    let is_default = settings.source("listen_addresses") == SettingSource::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(sessions::lock_config(engine.lock_config(), &settings));

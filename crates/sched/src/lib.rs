@@ -41,7 +41,7 @@ pub use low::{Finish, LowWork};
 pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
 pub use request::{Ended, Request, RequestState, Resubmit, RunCx, RunOutcome, Work};
 pub use scheduler::{Rejected, Scheduler};
-pub use settings::{Placement, Rungs, Settings};
+pub use settings::{Placement, Rungs, SchedulerSettings};
 
 #[cfg(feature = "shuttle")]
 #[doc(hidden)]

@@ -9,7 +9,7 @@ use crate::panics;
 use crate::policy::Policy;
 use crate::request::Request;
 use crate::serve::Handler;
-use crate::settings::Settings;
+use crate::settings::SchedulerSettings;
 use crate::shared::SchedulerState;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::SeqCst;
@@ -69,7 +69,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// If the settings make no sense, or a thread cannot be started.
-    pub fn new(settings: Settings) -> io::Result<Scheduler> {
+    pub fn new(settings: SchedulerSettings) -> io::Result<Scheduler> {
         if settings.workers == 0 || settings.yield_interval == 0 || settings.cap.window_ns == 0 {
             let why = "a scheduler needs a worker, a yield interval and a window of the cap above 0";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -100,7 +100,7 @@ impl Scheduler {
     }
 
     /// Returns the settings of the scheduler.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SchedulerSettings {
         &self.shared.settings
     }
 

@@ -55,7 +55,7 @@ impl FromStr for Rungs {
 
 /// Settings of a [`crate::Scheduler`].
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SchedulerSettings {
     /// Name that the workers are named after.
     pub name: String,
     /// Policy that decides when urgent work may run on a busy worker.
@@ -93,9 +93,9 @@ pub struct Settings {
     pub realtime_priority: i32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SchedulerSettings {
+    fn default() -> SchedulerSettings {
+        SchedulerSettings {
             name: "worker".to_owned(),
             policy: Policy::Preempt,
             workers: 1,

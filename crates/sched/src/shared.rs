@@ -14,7 +14,7 @@ use crate::low::LowQueue;
 use crate::policy::Policy;
 use crate::request::Request;
 use crate::scheduler::Rejected;
-use crate::settings::{Placement, Rungs, Settings};
+use crate::settings::{Placement, Rungs, SchedulerSettings};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use preempt::os::RunDelay;
 use preempt::{BoundedQueue, Delivery, Latch, Mode, Sent, WORKERS_MAX, Worker, os};
@@ -56,7 +56,7 @@ impl WorkerSlot {
 }
 
 pub(crate) struct SchedulerState {
-    pub(crate) settings: Settings,
+    pub(crate) settings: SchedulerSettings,
     pub(crate) slots: Box<[WorkerSlot]>,
     /// Global queues. Each has room for every request under way, so a thread that brings one back is never turned away.
     pub(crate) overflow: Lanes,
@@ -80,8 +80,8 @@ pub(crate) struct SchedulerState {
 }
 
 impl SchedulerState {
-    pub(crate) fn new(settings: Settings) -> Arc<SchedulerState> {
-        let Settings { cap, queue_requests, events_per_worker, .. } = settings;
+    pub(crate) fn new(settings: SchedulerSettings) -> Arc<SchedulerState> {
+        let SchedulerSettings { cap, queue_requests, events_per_worker, .. } = settings;
         let slot = |_| WorkerSlot {
             lanes: Lanes::new(queue_requests),
             worker: OnceLock::new(),

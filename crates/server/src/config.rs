@@ -4,7 +4,7 @@
 
 use crate::door::Door;
 use crate::network::ThreadStart;
-use crate::rules::Rule;
+use crate::rules::HbaRule;
 use crate::stats::Stats;
 use crate::workers::{Dispatch, Workers};
 use settings::roles::Roles;
@@ -60,7 +60,7 @@ pub struct Config {
     /// Time for which a shutdown waits for sessions to end.
     pub shutdown_grace: Duration,
     /// Rules of `pg_hba.conf`: which clients may connect from where.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<HbaRule>,
     /// Roles that may log in.
     pub roles: Arc<Roles>,
     /// Certificate and key. Without them, encryption is refused.
@@ -91,7 +91,7 @@ impl Default for Config {
             authentication_timeout: Duration::from_mins(1),
             send_timeout: Some(Duration::from_hours(1)),
             shutdown_grace: Duration::from_secs(5),
-            rules: Rule::of_a_fresh_server(),
+            rules: HbaRule::of_a_fresh_server(),
             roles: Arc::new(Roles::of_a_fresh_server()),
             tls: None,
         }

@@ -8,7 +8,7 @@
 use crate::door::Door;
 use crate::network::Below;
 use crate::rules::Method;
-use crate::stats::{Seen, Stats};
+use crate::stats::{SessionStats, Stats};
 use crate::workers::{Dispatch, Workers};
 use settings::Connect;
 use settings::roles::{Role, Roles};
@@ -80,18 +80,18 @@ pub trait Opened: Send + 'static {
 /// Environment of a session.
 pub struct Site {
     /// Limits of the session.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// Waiter of the session.
     pub waiter: Arc<Waiter>,
     /// Statistics of the server.
     pub stats: Arc<Stats>,
     /// Entry of the session in the statistics.
-    pub seen: Arc<Seen>,
+    pub seen: Arc<SessionStats>,
 }
 
 /// Limits of one session.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct SessionLimits {
     /// Maximum size of a message, in bytes.
     pub message_max: usize,
     /// Maximum size of prepared statements and portals, in bytes.

@@ -31,6 +31,6 @@ pub mod workers;
 pub use config::Config;
 pub use door::{Door, DoorOptions, DoorView, GateSample, HotRules, Mode, Verdict};
 pub use listen::Server;
-pub use rules::{ConnectionKind, Method, Origin, Rule, RuleError, RuleName, RuleNames};
+pub use rules::{ConnectionKind, HbaRule, Method, Origin, RuleError, RuleName, RuleNames};
 pub use stats::Stats;
 pub use workers::{Dispatch, Workers};

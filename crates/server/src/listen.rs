@@ -11,7 +11,7 @@ use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
 use crate::shared::ServerState;
-use crate::startup::{self, Begun};
+use crate::startup::{self, BegunSession};
 use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
@@ -222,12 +222,12 @@ impl<D: Front> Server<D> {
 struct Tasks<O: Opened> {
     network: Network,
     /// Tasks of new connections. Results are boxed, because each poll of a task moves its result.
-    all: JoinSet<Option<Box<Begun<O>>>>,
+    all: JoinSet<Option<Box<BegunSession<O>>>>,
 }
 
 impl<O: Opened> Tasks<O> {
     /// Handles the end of a task: its session goes on at the thread with the fewest sessions.
-    fn go_on(&mut self, ended: Result<Option<Box<Begun<O>>>, JoinError>) {
+    fn go_on(&mut self, ended: Result<Option<Box<BegunSession<O>>>, JoinError>) {
         match ended {
             Ok(Some(session)) => {
                 let (runtime, place) = self.network.place();

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_gates_times_are_histograms() {
         let options =
-            DoorOptions { mode: Mode::Fixed, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() };
+            DoorOptions { mode: Mode::Fixed, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() };
         let door = Door::new(&options).expect("these settings make a gate");
         let out = gate(&vec![(Arc::from(""), door)]);
         for line in [
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn several_servers_have_labels() {
         let options =
-            DoorOptions { mode: Mode::Fixed, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() };
+            DoorOptions { mode: Mode::Fixed, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() };
         let door = || Door::new(&options).expect("these settings make a gate");
         let out = gate(&vec![(Arc::from("one:1"), door()), (Arc::from("two:2"), door())]);
         for line in [

@@ -1,7 +1,7 @@
 //! Configuration of a server by its settings.
 
 use crate::config::Config;
-use crate::rules::Rule;
+use crate::rules::HbaRule;
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::fmt;
@@ -53,12 +53,12 @@ impl Config {
         let port = u16::try_from(settings.number("port")).unwrap_or(0);
         // Without a file, a fresh server trusts its own machine.
         let rules = match settings.get("hba_file") {
-            "" => Rule::of_a_fresh_server(),
+            "" => HbaRule::of_a_fresh_server(),
             _ => {
                 let path = path("hba_file");
                 let place = |error: &dyn fmt::Display| OptionError::new(format!("{}: {error}", path.display()));
                 let text = fs::read_to_string(&path).map_err(|error| place(&error))?;
-                Rule::parse_all(&text).map_err(|error| place(&error))?
+                HbaRule::parse_all(&text).map_err(|error| place(&error))?
             }
         };
         let tls = match settings.is_on("ssl") {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a setting that needs a restart keeps its value, and the log says so.
 
-use settings::{Defaults, Setting, Source};
+use settings::{Defaults, Setting, SettingSource};
 
 /// True if a new value of a setting takes effect without a restart.
 pub fn is_changeable(name: &str) -> bool {
@@ -39,7 +39,7 @@ pub fn changed<'d>(
         }
         tracing::warn!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
         // The value was accepted at the start.
-        if let Err(error) = now.set(setting.name, setting.value, Source::CommandLine) {
+        if let Err(error) = now.set(setting.name, setting.value, SettingSource::CommandLine) {
             tracing::error!(error = error.message(), "a setting that was good is not any more");
         }
     }

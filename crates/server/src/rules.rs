@@ -60,7 +60,7 @@ pub enum Method {
 
 /// Rule of `pg_hba.conf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct HbaRule {
     /// Kind of the connections that it matches.
     pub kind: ConnectionKind,
     /// Databases that it matches.
@@ -85,9 +85,9 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-impl Rule {
+impl HbaRule {
     /// Rules of a fresh server: trust by the unix socket and on the loopback.
-    pub fn of_a_fresh_server() -> Vec<Rule> {
+    pub fn of_a_fresh_server() -> Vec<HbaRule> {
         let lines = ["local all all trust", "host all all 127.0.0.0/8 trust", "host all all ::1/128 trust"];
         lines.iter().filter_map(|line| line.parse().ok()).collect()
     }
@@ -96,7 +96,7 @@ impl Rule {
     ///
     /// # Errors
     /// A line is not a rule.
-    pub fn parse_all(text: &str) -> Result<Vec<Rule>, RuleError> {
+    pub fn parse_all(text: &str) -> Result<Vec<HbaRule>, RuleError> {
         let lines = text.lines().map(str::trim);
         lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::parse).collect()
     }
@@ -212,10 +212,10 @@ fn names(field: Vec<HbaToken>, are_databases: bool) -> Result<RuleNames, String>
     Ok(if are_all { RuleNames::All } else { RuleNames::These(all) })
 }
 
-impl FromStr for Rule {
+impl FromStr for HbaRule {
     type Err = RuleError;
 
-    fn from_str(line: &str) -> Result<Rule, RuleError> {
+    fn from_str(line: &str) -> Result<HbaRule, RuleError> {
         let wrong = |what: &str| RuleError(format!("{what} in the rule \"{line}\""));
         let mut fields = fields(line).map_err(wrong)?.into_iter();
         let mut field = |what: &str| fields.next().ok_or_else(|| wrong(&format!("there is no {what}")));
@@ -246,7 +246,7 @@ impl FromStr for Rule {
             _ => return Err(wrong("an unknown method")),
         };
         match fields.next() {
-            None => Ok(Rule { kind, databases, users, network, method }),
+            None => Ok(HbaRule { kind, databases, users, network, method }),
             Some(_) => Err(wrong("more than is understood")),
         }
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_fresh_server_trusts_its_own_machine() {
-        let rules = Rule::of_a_fresh_server();
+        let rules = HbaRule::of_a_fresh_server();
         assert_eq!(rules.len(), 3);
         let is_let_in = |origin: &Origin| rules.iter().any(|rule| rule.fits(origin, "postgres", "postgres"));
         assert!(is_let_in(&Origin { address: None, is_encrypted: false }));
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn rules_are_read_and_fit() {
         let text = "# comment\n\nhostssl sales,sameuser ann 10.1.0.0/16 scram-sha-256 # ann\nhost all all all reject\n";
-        let rules = Rule::parse_all(text).expect("rules");
+        let rules = HbaRule::parse_all(text).expect("rules");
         let secure = Origin { is_encrypted: true, ..from("10.1.7.7") };
         let first = |origin: &Origin, database: &str, user: &str| {
             rules.iter().find(|rule| rule.fits(origin, database, user)).map(|rule| rule.method)
@@ -298,14 +298,14 @@ mod tests {
             "host all all 1.2.3.4/32,1.2.3.5/32 trust",
             "host all \"ann all trust",
         ] {
-            assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+            assert!(wrong.parse::<HbaRule>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn names_are_those_that_are_quoted() {
         let fits = |line: &str, database: &str, user: &str| {
-            let rules = Rule::parse_all(line).expect("a rule");
+            let rules = HbaRule::parse_all(line).expect("a rule");
             rules.len() == 1 && rules[0].fits(&from("10.1.7.7"), database, user)
         };
         assert!(fits("host all \"bob\" all reject", "sales", "bob"));
@@ -335,7 +335,7 @@ mod tests {
             ("host samegroup all all reject", "\"samegroup\""),
             ("host all,replication all all trust", "\"replication\", which is not supported"),
         ] {
-            let error = Rule::parse_all(&format!("host all ann all trust\n{line}\n")).expect_err(line).to_string();
+            let error = HbaRule::parse_all(&format!("host all ann all trust\n{line}\n")).expect_err(line).to_string();
             assert!(error.contains(what) && error.contains(line), "{error}");
         }
     }

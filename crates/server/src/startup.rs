@@ -3,12 +3,12 @@
 //! **Invariant:** before authentication, a client costs one task, one small buffer and a bounded time, touches nothing
 //! of the database, and takes no place of a session.
 
-use crate::front::Limits;
+use crate::front::SessionLimits;
 use crate::front::{Front, Opened, Site};
 use crate::registry::{SessionPlace, Standing};
 use crate::rules::{Method, Origin};
 use crate::shared::ServerState;
-use crate::stats::Seen;
+use crate::stats::SessionStats;
 use crate::strangers::Stranger;
 use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
@@ -54,7 +54,7 @@ pub(crate) struct Wish {
 }
 
 /// Session that has begun, about to be served on its thread.
-pub struct Begun<O: Opened> {
+pub struct BegunSession<O: Opened> {
     conn: Conn,
     opened: O,
     site: Site,
@@ -62,10 +62,10 @@ pub struct Begun<O: Opened> {
     is_logged: bool,
 }
 
-impl<O: Opened> Begun<O> {
+impl<O: Opened> BegunSession<O> {
     /// Serves the session to its end, in the runtime of the caller.
     pub async fn serve(self) {
-        let Begun { conn, opened, site, place, is_logged } = self;
+        let BegunSession { conn, opened, site, place, is_logged } = self;
         let seen = Arc::clone(&site.seen);
         let begun = Instant::now();
         opened.serve(conn, site).await;
@@ -84,7 +84,7 @@ pub(crate) async fn begin<D: Front>(
     origin: Origin,
     ending: Ending,
     stranger: Stranger,
-) -> Option<Begun<D::Opened>> {
+) -> Option<BegunSession<D::Opened>> {
     let (address, way) = (origin.address, stranger.way());
     tokio::select! {
         biased;
@@ -107,7 +107,7 @@ async fn get_known<D: Front>(
     mut origin: Origin,
     ending: Ending,
     mut stranger: Option<Stranger>,
-) -> Option<Begun<D::Opened>> {
+) -> Option<BegunSession<D::Opened>> {
     let mut conn = Conn::new(io, ending);
     conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();
@@ -118,7 +118,7 @@ async fn get_known<D: Front>(
     };
     let error = match begun {
         Ok(Some((place, opened, seen, is_logged))) => {
-            let limits = Limits {
+            let limits = SessionLimits {
                 message_max: shared.config.message_max,
                 memory_max: shared.config.session_memory_max,
                 dispatch: shared.config.dispatch,
@@ -127,7 +127,7 @@ async fn get_known<D: Front>(
                 door: shared.config.door.clone(),
             };
             let site = Site { limits, waiter: shared.bells.waiter(), stats: shared.config.stats.clone(), seen };
-            return Some(Begun { conn, opened, site, place, is_logged });
+            return Some(BegunSession { conn, opened, site, place, is_logged });
         }
         Ok(None) => return None,
         Err(Stop::Error(error)) => Some(error),
@@ -163,7 +163,7 @@ async fn get_known<D: Front>(
 struct RepeatedCancel {
     cancel: Arc<dyn Cancel>,
     /// Weak, because the session's entry owns this handle.
-    seen: Weak<Seen>,
+    seen: Weak<SessionStats>,
 }
 
 /// Interval between two cancels of the same statement.
@@ -206,7 +206,7 @@ async fn log_in<D: Front>(
     origin: &mut Origin,
     user: &mut String,
     stranger: &mut Option<Stranger>,
-) -> Result<Option<(SessionPlace, D::Opened, Arc<Seen>, bool)>, Stop> {
+) -> Result<Option<(SessionPlace, D::Opened, Arc<SessionStats>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
     user.clone_from(&wish.user);
     if wish.minor != 0 || !wish.unknown.is_empty() {
@@ -223,7 +223,7 @@ async fn log_in<D: Front>(
     let place = shared.registry.enter(&wish.user, standing, most)?;
     *stranger = None;
     let from = origin.address.map(|address| address.to_string());
-    let seen = Seen::new(place.pid, &wish.user, &wish.database, from);
+    let seen = SessionStats::new(place.pid, &wish.user, &wish.database, from);
     let connect = Connect {
         user: wish.user,
         database: wish.database,

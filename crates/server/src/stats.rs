@@ -26,7 +26,7 @@ const OTHERS: &str = "<others>";
 
 /// Part of a statement's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StatementStage {
     /// Wait for admission.
     Gate,
     /// Parsing and binding.
@@ -41,17 +41,24 @@ pub enum Stage {
     Reply,
 }
 
-impl Stage {
-    const ALL: [Stage; 6] = [Stage::Gate, Stage::Parse, Stage::Run, Stage::Wait, Stage::Commit, Stage::Reply];
+impl StatementStage {
+    const ALL: [StatementStage; 6] = [
+        StatementStage::Gate,
+        StatementStage::Parse,
+        StatementStage::Run,
+        StatementStage::Wait,
+        StatementStage::Commit,
+        StatementStage::Reply,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Stage::Parse => "parse",
-            Stage::Run => "run",
-            Stage::Gate => "gate",
-            Stage::Wait => "wait",
-            Stage::Commit => "commit",
-            Stage::Reply => "reply",
+            StatementStage::Parse => "parse",
+            StatementStage::Run => "run",
+            StatementStage::Gate => "gate",
+            StatementStage::Wait => "wait",
+            StatementStage::Commit => "commit",
+            StatementStage::Reply => "reply",
         }
     }
 }
@@ -123,7 +130,7 @@ impl Spread {
 
 /// Counters of one statement, its literals left out.
 #[derive(Debug, Default)]
-pub struct Totals {
+pub struct StatementTotals {
     times: Spread,
     count: AtomicU64,
     /// Number of executions that were long.
@@ -141,7 +148,7 @@ const LONG: Duration = Duration::from_millis(2);
 /// loses the processor.
 const LONG_SELDOM: u64 = 64;
 
-impl Totals {
+impl StatementTotals {
     /// True if the statement is known to be short. Executions that ended by an error, a cancel for instance, tell
     /// nothing about that.
     pub fn is_short(&self) -> bool {
@@ -165,7 +172,7 @@ impl Totals {
 
 /// Entry of one session.
 #[derive(Debug)]
-pub struct Seen {
+pub struct SessionStats {
     pid: i32,
     user: String,
     database: String,
@@ -181,7 +188,7 @@ pub struct Seen {
     /// True while the last of them is being prepared.
     is_announced: AtomicBool,
     class: AtomicU8,
-    /// Hash for [`Seen::owner`].
+    /// Hash for [`SessionStats::owner`].
     owner: AtomicU64,
     texts: Mutex<Texts>,
 }
@@ -208,10 +215,10 @@ fn now_us() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-impl Seen {
+impl SessionStats {
     /// Entry of a session that begins now.
-    pub fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> Seen {
-        let seen = Seen {
+    pub fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> SessionStats {
+        let seen = SessionStats {
             pid,
             user: user.to_owned(),
             database: database.to_owned(),
@@ -312,12 +319,12 @@ impl Seen {
         self.state.store(ANALYTICS, Relaxed);
     }
 
-    /// Records that the session goes on on a thread below others. Returns the state for [`Seen::restore`].
+    /// Records that the session goes on on a thread below others. Returns the state for [`SessionStats::restore`].
     pub fn set_below(&self, is_below: bool) -> u8 {
         if is_below { self.state.swap(BELOW, Relaxed) } else { self.state.load(Relaxed) }
     }
 
-    /// Restores the state from before [`Seen::set_below`].
+    /// Restores the state from before [`SessionStats::set_below`].
     pub fn restore(&self, state: u8) {
         self.state.store(state, Relaxed);
     }
@@ -361,9 +368,9 @@ impl Spent {
 /// Statistics of a server, shared by the server, the views and the metrics.
 #[derive(Debug, Default)]
 pub struct Stats {
-    sessions: Mutex<HashMap<i32, Arc<Seen>>>,
-    statements: Mutex<HashMap<Arc<str>, Arc<Totals>>>,
-    stages: [[Spread; Stage::ALL.len()]; 3],
+    sessions: Mutex<HashMap<i32, Arc<SessionStats>>>,
+    statements: Mutex<HashMap<Arc<str>, Arc<StatementTotals>>>,
+    stages: [[Spread; StatementStage::ALL.len()]; 3],
     /// Number of sessions since the start.
     pub connections: AtomicU64,
     /// Number of clients that were turned away.
@@ -380,7 +387,7 @@ pub struct Stats {
 
 impl Stats {
     /// Adds a session.
-    pub fn enter(&self, seen: Seen) -> Arc<Seen> {
+    pub fn enter(&self, seen: SessionStats) -> Arc<SessionStats> {
         let seen = Arc::new(seen);
         self.sessions.locked().insert(seen.pid, Arc::clone(&seen));
         self.connections.fetch_add(1, Relaxed);
@@ -389,7 +396,7 @@ impl Stats {
 
     /// Logs and counts the end of a session whose client reads nothing. Other reasons are ignored. The client cannot be
     /// told, so only the log is.
-    pub fn note_unread(&self, seen: &Seen, gone: Gone) {
+    pub fn note_unread(&self, seen: &SessionStats, gone: Gone) {
         if let Gone::Unread(time) = gone {
             self.unread.fetch_add(1, Relaxed);
             let ms = time.as_millis() as u64;
@@ -398,7 +405,7 @@ impl Stats {
     }
 
     /// Removes a session.
-    pub fn leave(&self, seen: &Seen) {
+    pub fn leave(&self, seen: &SessionStats) {
         self.sessions.locked().remove(&seen.pid);
     }
 
@@ -417,7 +424,7 @@ impl Stats {
     }
 
     /// Returns the counters of a statement.
-    pub fn statement(&self, text: &str) -> Arc<Totals> {
+    pub fn statement(&self, text: &str) -> Arc<StatementTotals> {
         let mut text = normalised(text);
         let mut statements = self.statements.locked();
         if let Some(totals) = statements.get(&*text) {
@@ -431,14 +438,14 @@ impl Stats {
     }
 
     /// Adds the time of one stage.
-    pub fn stage(&self, class: Class, stage: Stage, time: Duration) {
+    pub fn stage(&self, class: Class, stage: StatementStage, time: Duration) {
         if let Some(spread) = self.stages.get(class as usize).and_then(|stages| stages.get(stage as usize)) {
             spread.add(time);
         }
     }
 
     /// Counts a statement that has ended.
-    pub fn count(&self, totals: &Totals, class: Class, spent: &Spent, rows: Option<u64>) {
+    pub fn count(&self, totals: &StatementTotals, class: Class, spent: &Spent, rows: Option<u64>) {
         totals.times.add(spent.all());
         totals.count.fetch_add(1, Relaxed);
         if LONG < spent.run {
@@ -459,13 +466,13 @@ impl Stats {
                 self.errors.fetch_add(1, Relaxed);
             }
         }
-        self.stage(class, Stage::Parse, spent.parse);
-        self.stage(class, Stage::Run, spent.run);
+        self.stage(class, StatementStage::Parse, spent.parse);
+        self.stage(class, StatementStage::Run, spent.run);
         if !spent.gate.is_zero() {
-            self.stage(class, Stage::Gate, spent.gate);
+            self.stage(class, StatementStage::Gate, spent.gate);
         }
         if !spent.wait.is_zero() {
-            self.stage(class, Stage::Wait, spent.wait);
+            self.stage(class, StatementStage::Wait, spent.wait);
         }
     }
 
@@ -477,8 +484,8 @@ impl Stats {
 
 impl Observe for Stats {
     fn activity(&self) -> Vec<ActivityRow> {
-        let sessions: Vec<Arc<Seen>> = self.sessions.locked().values().cloned().collect();
-        let row = |seen: Arc<Seen>| {
+        let sessions: Vec<Arc<SessionStats>> = self.sessions.locked().values().cloned().collect();
+        let row = |seen: Arc<SessionStats>| {
             let texts = seen.texts.locked_anyway();
             ActivityRow {
                 pid: seen.pid,
@@ -500,7 +507,7 @@ impl Observe for Stats {
 
     fn stages(&self) -> Vec<StageRow> {
         let of = |class: Class| {
-            Stage::ALL.into_iter().filter_map(move |stage| {
+            StatementStage::ALL.into_iter().filter_map(move |stage| {
                 let spread = self.stages.get(class as usize)?.get(stage as usize)?;
                 Some(StageRow { class, stage: stage.name(), times: spread.times() })
             })
@@ -509,10 +516,10 @@ impl Observe for Stats {
     }
 
     fn statements(&self) -> Vec<StatementRow> {
-        let statements: Vec<(Arc<str>, Arc<Totals>)> =
+        let statements: Vec<(Arc<str>, Arc<StatementTotals>)> =
             self.statements.locked().iter().map(|(text, totals)| (text.clone(), totals.clone())).collect();
         let us = |of: &AtomicU64| of.load(Relaxed) as f64 / 1e3;
-        let row = |(text, totals): (Arc<str>, Arc<Totals>)| StatementRow {
+        let row = |(text, totals): (Arc<str>, Arc<StatementTotals>)| StatementRow {
             query: text.to_string(),
             times: totals.times.times(),
             rows: totals.rows.load(Relaxed),

@@ -16,9 +16,9 @@ use crate::names::Names;
 use bytes::Buf;
 use engine::memory::{SMALL_BYTES, has_room};
 use server::door::{About, Door, Hot, Marks, Slot};
-use server::front::Limits;
+use server::front::SessionLimits;
 use server::network::Below;
-use server::stats::{Seen, Spent, Stage, Stats, Totals};
+use server::stats::{SessionStats, Spent, StatementStage, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
 use sql::session::Outcome;
 use stage::Class;
@@ -47,7 +47,7 @@ pub(crate) struct Prepared<S> {
     pub(crate) statement: S,
     pub(crate) text: Arc<str>,
     /// Statistics of the statement.
-    pub(crate) totals: Arc<Totals>,
+    pub(crate) totals: Arc<StatementTotals>,
     /// Marks of the statement for the admission gate, as of this generation of the gate's settings.
     pub(crate) marks: Marks,
     pub(crate) generation: u32,
@@ -96,7 +96,7 @@ pub(crate) struct Session<B: Backend> {
     workers: Arc<Workers>,
     below: Arc<Below>,
     pub(crate) stats: Arc<Stats>,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SessionStats>,
     /// Times that the current statement has taken.
     pub(crate) spent: Spent,
     pub(crate) door: Door,
@@ -113,12 +113,12 @@ impl<B: Backend> Session<B> {
         conn: Conn,
         backend: B,
         waiter: Arc<Waiter>,
-        limits: Limits,
-        (stats, seen): (Arc<Stats>, Arc<Seen>),
+        limits: SessionLimits,
+        (stats, seen): (Arc<Stats>, Arc<SessionStats>),
     ) -> Session<B> {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = backend.canceller();
-        let Limits { message_max, memory_max, dispatch, workers, below, door } = limits;
+        let SessionLimits { message_max, memory_max, dispatch, workers, below, door } = limits;
         Session {
             conn,
             backend: Lent::new(backend),
@@ -332,7 +332,7 @@ impl<B: Backend> Session<B> {
         };
         let spent = self.conn.lap();
         if std::mem::take(&mut self.has_run) {
-            self.stats.stage(class, Stage::Commit, spent);
+            self.stats.stage(class, StatementStage::Commit, spent);
         }
         Ok(ended?)
     }
@@ -365,7 +365,7 @@ impl<B: Backend> Session<B> {
             self.conn.replies.parameter_status(name, value);
         }
         self.seen.rest(status);
-        self.stats.stage(self.backend.class(), Stage::Reply, std::mem::take(&mut self.conn.flushing));
+        self.stats.stage(self.backend.class(), StatementStage::Reply, std::mem::take(&mut self.conn.flushing));
         self.conn.replies.ready(status);
         self.is_ready = true;
         self.conn.is_due = true;
@@ -382,7 +382,7 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn run(
         &mut self,
         text: &Arc<str>,
-        totals: &Totals,
+        totals: &StatementTotals,
         (marks, then): (Marks, Then),
         portal: &mut Lent<B::Portal>,
         streaming: Option<&mut Streaming>,

@@ -8,7 +8,7 @@ use crate::lent::Lent;
 use crate::session::TEXT_MAX;
 use crate::session::{Session, Streaming, Then, tag_rows};
 use server::door::Marks;
-use server::stats::Totals;
+use server::stats::StatementTotals;
 use sql::session::{Outcome, Part};
 use statement::SqlError;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl<B: Backend> Session<B> {
         &mut self,
         statement: &B::Statement,
         text: &Arc<str>,
-        totals: &Totals,
+        totals: &StatementTotals,
         marks: Marks,
         place: Place,
     ) -> Result<(), Stop> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Source of a setting's value. A later source takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum SettingSource {
     /// The built-in default.
     Default,
     /// The configuration file.
@@ -32,26 +32,32 @@ pub enum Source {
     Session,
 }
 
-impl Source {
+impl SettingSource {
     /// Returns true if a reload may replace a value from this source.
     pub fn is_of_server(self) -> bool {
         match self {
-            Source::Default | Source::File | Source::Environment | Source::CommandLine => true,
-            Source::Database | Source::Role | Source::Rule | Source::Client | Source::Session => false,
+            SettingSource::Default | SettingSource::File | SettingSource::Environment | SettingSource::CommandLine => {
+                true
+            }
+            SettingSource::Database
+            | SettingSource::Role
+            | SettingSource::Rule
+            | SettingSource::Client
+            | SettingSource::Session => false,
         }
     }
 
     /// Returns the name of the source in `pg_settings`.
     pub fn name(self) -> &'static str {
         match self {
-            Source::Default => "default",
-            Source::File | Source::Rule => "configuration file",
-            Source::Environment => "environment variable",
-            Source::CommandLine => "command line",
-            Source::Database => "database",
-            Source::Role => "user",
-            Source::Client => "client",
-            Source::Session => "session",
+            SettingSource::Default => "default",
+            SettingSource::File | SettingSource::Rule => "configuration file",
+            SettingSource::Environment => "environment variable",
+            SettingSource::CommandLine => "command line",
+            SettingSource::Database => "database",
+            SettingSource::Role => "user",
+            SettingSource::Client => "client",
+            SettingSource::Session => "session",
         }
     }
 }
@@ -73,12 +79,12 @@ pub struct Setting<'d> {
 #[derive(Clone, Debug)]
 pub struct Defaults {
     /// Values and their sources, by the setting's position in the table.
-    pub values: Vec<(Value, Source)>,
+    pub values: Vec<(Value, SettingSource)>,
 }
 
 impl Default for Defaults {
     fn default() -> Defaults {
-        Defaults { values: DEFS.iter().map(|def| (Cow::Borrowed(def.default), Source::Default)).collect() }
+        Defaults { values: DEFS.iter().map(|def| (Cow::Borrowed(def.default), SettingSource::Default)).collect() }
     }
 }
 
@@ -88,7 +94,7 @@ impl Defaults {
     /// # Errors
     /// `42704` for a name that does not exist, with the nearest one; `55P02` for a setting that cannot be changed; the
     /// errors of [`accepted`] for the value.
-    pub fn set(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
+    pub fn set(&mut self, name: &str, value: &str, source: SettingSource) -> SqlResult<()> {
         let at = find(name).ok_or_else(|| unknown(name))?;
         let def = &DEFS[at];
         if def.context == SettingContext::Internal {
@@ -134,8 +140,8 @@ impl Defaults {
     }
 
     /// Returns the source of a setting's value.
-    pub fn source(&self, name: &str) -> Source {
-        find(name).and_then(|at| self.values.get(at)).map_or(Source::Default, |(_, source)| *source)
+    pub fn source(&self, name: &str) -> SettingSource {
+        find(name).and_then(|at| self.values.get(at)).map_or(SettingSource::Default, |(_, source)| *source)
     }
 
     /// Returns the value of a setting that is a time.
@@ -180,10 +186,10 @@ mod tests {
     #[test]
     fn later_sources_count_more() {
         let mut defaults = Defaults::default();
-        defaults.set("Port", "6000", Source::Environment).expect("a port");
-        defaults.set("port", "7000", Source::File).expect("a port");
-        assert_eq!((defaults.number("port"), defaults.source("port")), (6000, Source::Environment));
-        defaults.set("port", "8000", Source::CommandLine).expect("a port");
+        defaults.set("Port", "6000", SettingSource::Environment).expect("a port");
+        defaults.set("port", "7000", SettingSource::File).expect("a port");
+        assert_eq!((defaults.number("port"), defaults.source("port")), (6000, SettingSource::Environment));
+        defaults.set("port", "8000", SettingSource::CommandLine).expect("a port");
         assert_eq!(defaults.number("port"), 8000);
         for (name, value, state) in [
             ("prot", "1", "42704"),
@@ -191,10 +197,10 @@ mod tests {
             ("port", "70000", "22023"),
             ("server_version", "16", "55P02"),
         ] {
-            let error = defaults.set(name, value, Source::File).expect_err(name);
+            let error = defaults.set(name, value, SettingSource::File).expect_err(name);
             assert_eq!(error.state().0, state, "{name}");
         }
-        let error = defaults.set("statment_timeout", "1", Source::File).expect_err("a slip");
+        let error = defaults.set("statment_timeout", "1", SettingSource::File).expect_err("a slip");
         assert_eq!(error.hint_text(), Some("Perhaps you meant \"statement_timeout\"."));
         assert_eq!((defaults.bytes("overtake.message_max"), defaults.is_on("ssl")), (64 << 20, false));
     }

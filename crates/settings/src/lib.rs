@@ -17,7 +17,7 @@ mod text;
 pub mod value;
 
 pub use connect::Connect;
-pub use defaults::{Defaults, Setting, Source};
+pub use defaults::{Defaults, Setting, SettingSource};
 pub use defs::SEARCH_PATH;
 pub use session::{Path, SettingRow, Settings, VERSION, class_named, default_of, of_transaction, title};
 pub use value::names_of;

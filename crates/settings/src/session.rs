@@ -5,7 +5,7 @@
 
 use crate::defs::{DEFS, Def, SettingContext, find as position};
 use crate::value::{Value, accepted, duration, plain};
-use crate::{Defaults, Source, defs, text};
+use crate::{Defaults, SettingSource, defs, text};
 use engine::Isolation;
 use stage::Class;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -27,7 +27,7 @@ pub struct Settings {
     /// Values to which `RESET` returns: those that the session began with.
     resets: Vec<Value>,
     /// Sources of the reset values.
-    sources: Vec<Source>,
+    sources: Vec<SettingSource>,
     /// Changes of the open transaction: position, value before, and true if the change is for this transaction alone.
     changes: Vec<(usize, Value, bool)>,
     /// Positions of settings whose values are to be reported to the client.
@@ -165,8 +165,8 @@ pub fn class_named(name: &str) -> Class {
 
 /// Returns the highest class of a superuser's sessions, and its position among the settings, if no source has set
 /// another.
-fn default_max(is_superuser: bool, sources: &[Source]) -> Option<(usize, Value)> {
-    let at = position("overtake.priority_max").filter(|at| is_superuser && sources[*at] == Source::Default)?;
+fn default_max(is_superuser: bool, sources: &[SettingSource]) -> Option<(usize, Value)> {
+    let at = position("overtake.priority_max").filter(|at| is_superuser && sources[*at] == SettingSource::Default)?;
     Some((at, Cow::Borrowed(Class::High.name())))
 }
 
@@ -186,7 +186,7 @@ impl Settings {
 
     /// Creates the settings of a session of this role on a server with these values.
     pub fn with(user: &str, is_superuser: bool, defaults: &Defaults) -> Settings {
-        let (mut values, sources): (Vec<Value>, Vec<Source>) = defaults.values.iter().cloned().unzip();
+        let (mut values, sources): (Vec<Value>, Vec<SettingSource>) = defaults.values.iter().cloned().unzip();
         for (name, value) in [
             ("session_authorization", Cow::Owned(user.to_owned())),
             ("is_superuser", Cow::Borrowed(if is_superuser { "on" } else { "off" })),
@@ -223,16 +223,16 @@ impl Settings {
         self.own.push(name.to_lowercase());
         self.values.push(Cow::Borrowed(""));
         self.resets.push(Cow::Borrowed(""));
-        self.sources.push(Source::Session);
+        self.sources.push(SettingSource::Session);
         Ok(self.values.len() - 1)
     }
 
     /// Sets a value with which the session begins: `RESET` returns to it.
-    pub fn start_with(&mut self, name: &str, value: &str, source: Source) -> SqlResult<()> {
+    pub fn start_with(&mut self, name: &str, value: &str, source: SettingSource) -> SqlResult<()> {
         let at = self.find_or_make(name)?;
         let value = self.accepted(at, value)?;
         // Values of the administrator are not limited by what the session may set itself.
-        if Source::Rule < source {
+        if SettingSource::Rule < source {
             self.check(at, &value)?;
         }
         self.put(at, value);
@@ -248,7 +248,7 @@ impl Settings {
             && class_named(&self.values[at]) < self.class_max()
         {
             // A rule may give any class, and the session may return to it.
-            if self.sources[at] == Source::Rule {
+            if self.sources[at] == SettingSource::Rule {
                 self.values[max] = self.values[at].clone();
                 self.resets[max].clone_from(&self.values[max]);
                 return;
@@ -497,7 +497,7 @@ impl Settings {
             vartype: def.takes.vartype(),
             source: match self.values[at] == self.resets[at] {
                 true => self.sources[at].name(),
-                false => Source::Session.name(),
+                false => SettingSource::Session.name(),
             },
             min_val,
             max_val,

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the names are the same everywhere; a name that does not exist is an error that names the nearest.
 
-use crate::{Defaults, Source};
+use crate::{Defaults, SettingSource};
 use statement::SqlError;
 use std::fmt;
 use std::fs;
@@ -53,7 +53,7 @@ pub fn read_file(path: &Path, into: &mut Defaults) -> Result<(), OptionError> {
         let Some((name, value)) = assignment(line).map_err(|what| OptionError(format!("{}: {what}", place())))? else {
             continue;
         };
-        into.set(&name, &value, Source::File).map_err(|error| wrong(place(), &error))?;
+        into.set(&name, &value, SettingSource::File).map_err(|error| wrong(place(), &error))?;
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub fn read_environment(
         let own = format!("overtake.{name}");
         let name = if into.has(&own) { own } else { name };
         if into.has(&name) {
-            into.set(&name, &value, Source::Environment).map_err(|error| wrong(&variable, &error))?;
+            into.set(&name, &value, SettingSource::Environment).map_err(|error| wrong(&variable, &error))?;
             continue;
         }
         let near = into.nearest_short(&name).map(|near| near.strip_prefix("overtake.").unwrap_or(near).to_uppercase());
@@ -128,7 +128,7 @@ pub fn read_environment(
 pub fn read_flag(assignment: &str, into: &mut Defaults) -> Result<(), OptionError> {
     let (name, value) =
         assignment.split_once('=').ok_or_else(|| OptionError(format!("\"{assignment}\" is no NAME=VALUE")))?;
-    into.set(name.trim(), value.trim(), Source::CommandLine)
+    into.set(name.trim(), value.trim(), SettingSource::CommandLine)
         .map_err(|error| wrong(format_args!("-c {assignment}"), &error))
 }
 

@@ -1,7 +1,7 @@
 //! Isolation scripts: sessions with named steps, all their interleavings, and the expected result of each, as data
 //! files.
 //!
-//! **Invariant:** a script names no engine. Its steps are plain data ([`Statement`]): an [`Executor`] turns them into
+//! **Invariant:** a script names no engine. Its steps are plain data ([`ScriptStatement`]): an [`Executor`] turns them into
 //! calls of an API, or [`to_sql`] into text for a server, and both must give the same transcripts. The expectations
 //! are those of PostgreSQL 15 where a file does not say otherwise.
 //!
@@ -54,7 +54,8 @@ pub use parse::parse;
 pub use serial::check_serial;
 pub use sql::{to_sql, to_sql_table};
 pub use statement::{
-    Begin, Class, Comparison, Keys, Level, NewValue, RowCondition, RowLock, Statement, TABLE_MODES, Wait, Which,
+    Begin, CompareOp, Keys, Level, NewValue, RowCondition, RowLock, ScriptClass, ScriptStatement, TABLE_MODES, Wait,
+    Which,
 };
 
 use std::collections::BTreeSet;
@@ -67,9 +68,9 @@ pub struct Script {
     /// Name of the file, without folder and extension.
     pub name: String,
     /// Tables of the script.
-    pub tables: Vec<Table>,
+    pub tables: Vec<ScriptTable>,
     /// Sessions of the script.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<ScriptSession>,
     /// Interleavings listed, as indices of sessions; empty: all that can happen.
     pub permutations: Vec<Vec<usize>>,
     /// Expected transcripts.
@@ -80,7 +81,7 @@ pub struct Script {
 
 /// A table and its initial rows.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct ScriptTable {
     /// Name of the table.
     pub name: String,
     /// Names of the columns, all 64-bit integers; the first is the primary key, the others may be null.
@@ -93,7 +94,7 @@ pub struct Table {
 
 /// A session and its steps.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct ScriptSession {
     /// Name of the session.
     pub name: String,
     /// Beginning of transactions that no step begins explicitly. Without a level, the level under test.
@@ -108,7 +109,7 @@ pub struct ScriptStep {
     /// Name of the step, unique in the script.
     pub name: String,
     /// Statement of the step.
-    pub statement: Statement,
+    pub statement: ScriptStatement,
 }
 
 /// Databases that an expectation binds.

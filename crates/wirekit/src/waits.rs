@@ -1,14 +1,14 @@
 //! Waits of tests, and the conditions that they wait for.
 
 use crate::raw::Raw;
-use gate::Settings;
+use gate::GateSettings;
 use server::Door;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Turns the lending of slots off.
-pub fn keep_slots(gate: &mut Settings) {
+pub fn keep_slots(gate: &mut GateSettings) {
     gate.lend_after = None;
     gate.stall_patience = None;
 }

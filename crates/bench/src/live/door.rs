@@ -7,7 +7,7 @@ use host::stop::Stop;
 use locked::Locked;
 use olap::Workers;
 use preempt::os;
-use sched::{Placement, Settings};
+use sched::{Placement, SchedulerSettings};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl DemoInstance {
     /// Starts the instance; it sleeps until there is work.
     pub fn open(data: &Arc<Data>, policy: Policy, workers: usize, yield_interval: u32) -> anyhow::Result<DemoInstance> {
         let cpus = worker_cpus(&os::cpus(), workers).to_vec();
-        let settings = Settings {
+        let settings = SchedulerSettings {
             name: policy.name().to_owned(),
             policy: sched_policy(policy),
             workers,
@@ -101,7 +101,7 @@ impl DemoInstance {
             placement: Placement::RoundRobin,
             attempts_max: crate::data::ATTEMPTS_MAX,
             track_run_delay: true,
-            ..Settings::default()
+            ..SchedulerSettings::default()
         };
         Ok(DemoInstance {
             policy,

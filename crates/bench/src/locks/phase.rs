@@ -9,7 +9,7 @@ use anyhow::ensure;
 use engine::{Engine, LockConfig, LockPriority, LockStats, Taking};
 use host::stop::Stop;
 use preempt::BoundedQueue;
-use sched::{CapSettings, Policy, Settings};
+use sched::{CapSettings, Policy, SchedulerSettings};
 use stage::{Class, Histogram};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,13 +146,13 @@ impl LockPhaseConfig {
     /// An error for a transaction that failed or was lost; a stop.
     pub fn run(&self, engine: &Engine, load: &mut dyn LockLoad, stop: &Stop) -> anyhow::Result<LockPhaseResult> {
         engine.set_lock_config(LockConfig { priority: self.priority, ..LockConfig::default() });
-        let workers = Workers::start(Settings {
+        let workers = Workers::start(SchedulerSettings {
             name: "locks".to_owned(),
             policy: Policy::Boundary,
             workers: self.workers,
             cpus: worker_cpus(),
             cap: CapSettings::OFF,
-            ..Settings::default()
+            ..SchedulerSettings::default()
         })?;
         load.restart(self.seed);
         let messages = Arc::new(BoundedQueue::new(self.sessions));

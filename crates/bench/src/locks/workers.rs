@@ -1,7 +1,7 @@
 //! Workers that run requests alone: threads that sleep until the scheduler interrupts them.
 
 use anyhow::Context;
-use sched::{Scheduler, Settings};
+use sched::{Scheduler, SchedulerSettings};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -18,7 +18,7 @@ impl Workers {
     ///
     /// # Errors
     /// If threads cannot be started or registered.
-    pub fn start(settings: Settings) -> anyhow::Result<Workers> {
+    pub fn start(settings: SchedulerSettings) -> anyhow::Result<Workers> {
         let scheduler = Arc::new(Scheduler::new(settings).context("the scheduler cannot be started")?);
         let is_over = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { scheduler, is_over, threads: Vec::new() };

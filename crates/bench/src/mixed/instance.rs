@@ -5,7 +5,7 @@ use crate::data::Data;
 use olap::RuntimeConfig;
 use olap::Workers;
 use preempt::os;
-use sched::{Scheduler, Settings};
+use sched::{Scheduler, SchedulerSettings};
 use std::sync::Arc;
 
 /// Scheduler with its own workers. Dropping the value ends both.
@@ -25,7 +25,7 @@ impl Instance {
     ///
     /// # Errors
     /// If threads cannot be started or registered.
-    pub fn start(data: &Arc<Data>, settings: Settings) -> anyhow::Result<Instance> {
+    pub fn start(data: &Arc<Data>, settings: SchedulerSettings) -> anyhow::Result<Instance> {
         let config = RuntimeConfig::new(settings.workers);
         let workers = Workers::start(settings, config, Arc::new(|| {}))?;
         Ok(Instance { workers, data: Arc::clone(data) })

@@ -6,7 +6,7 @@ use super::percent;
 use crate::report::{LineChart, Report, TextTable, number};
 use gate::model::Response;
 use gate::sim::{Load, Setup, Simulation};
-use gate::{Estimate, Settings};
+use gate::{Estimate, GateSettings};
 use host::stop::Stopped;
 
 /// Loads: names in figures and tables, and shares of the processor's capacity.
@@ -57,7 +57,7 @@ pub(super) fn measure(lab: &Lab<'_>, report: &mut Report) -> anyhow::Result<()> 
 /// Simulates one processor, whose mean service time is the unit.
 fn simulate(lab: &Lab<'_>, case: &Case) -> Result<Estimate, Stopped> {
     let setup = Setup::one_processor(1.0, case.c2.into());
-    let (load, settings) = (Load::Open { rate: case.load }, Settings::of_priorities(case.mpl));
+    let (load, settings) = (Load::Open { rate: case.load }, GateSettings::of_priorities(case.mpl));
     let mut simulation = Simulation::new(&setup, load, settings, 0.0, lab.seed);
     let mut observed = FIRST_LOOK;
     let mut response = lab.observe(&mut simulation, observed)?.response;

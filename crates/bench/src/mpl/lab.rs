@@ -6,7 +6,7 @@
 
 use crate::progress;
 use gate::sim::{Load, Setup, Simulation};
-use gate::{Observation, Settings};
+use gate::{GateSettings, Observation};
 use host::stop::{Stop, Stopped};
 use locked::{Locked, LockedResult};
 use std::collections::HashMap;
@@ -128,7 +128,7 @@ impl<'a> Lab<'a> {
     /// Returns the simulation of a set-up whose clients do not think.
     pub(super) fn closed(&self, setup: &Setup, mpl: u32, seed: u64) -> Simulation {
         let load = Load::Closed { clients: CLIENTS, think: 0.0 };
-        Simulation::new(setup, load, Settings::of_priorities(mpl), 0.0, seed)
+        Simulation::new(setup, load, GateSettings::of_priorities(mpl), 0.0, seed)
     }
 
     /// Returns the transactions per second under a fixed limit.

@@ -10,7 +10,7 @@ use super::lab::{CLIENTS, Lab};
 use super::{percent, place};
 use crate::report::{LineChart, Report, TextTable, number};
 use gate::sim::{Load, Setup, Simulation};
-use gate::{ClassObservation, Observation, Settings};
+use gate::{ClassObservation, GateSettings, Observation};
 use host::stop::Stopped;
 
 /// Number of clients who think.
@@ -113,7 +113,7 @@ fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Vec<PriorityResult>, Stopped> {
     let (_, best) = lab.best(setup)?;
     let load = Load::Closed { clients: CLIENTS, think: THINKING / best };
     let observe = |mpl, high| -> Result<Observation, Stopped> {
-        let mut simulation = Simulation::new(setup, load, Settings::of_priorities(mpl), high, lab.seed);
+        let mut simulation = Simulation::new(setup, load, GateSettings::of_priorities(mpl), high, lab.seed);
         lab.observe(&mut simulation, lab.lengths.classes)
     };
     let unlimited = observe(CLIENTS, 0.0)?.response.mean;
@@ -121,7 +121,7 @@ fn find(lab: &Lab<'_>, setup: &Setup) -> Result<Vec<PriorityResult>, Stopped> {
         let mpl = lab.least(setup, 1.0 - loss)?;
         let seen = observe(mpl, HIGH)?;
         let class = |name| -> ClassObservation {
-            let class = Settings::of_priorities(mpl).class(name).expect("the classes of priorities are there");
+            let class = GateSettings::of_priorities(mpl).class(name).expect("the classes of priorities are there");
             seen.classes[class.index()]
         };
         let (high, low) = (class("high"), class("low"));

@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use host::stop::Stop;
 use locked::Locked;
 use preempt::os;
-use sched::{CapSettings, Counters, Event, Scheduler, Settings};
+use sched::{CapSettings, Counters, Event, Scheduler, SchedulerSettings};
 use stage::Histogram;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -207,8 +207,8 @@ impl PhaseConfig {
         Ok(())
     }
 
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> SchedulerSettings {
+        SchedulerSettings {
             name: self.variant.name().to_owned(),
             policy: self.variant.policy,
             rungs: self.variant.rungs,
@@ -218,7 +218,7 @@ impl PhaseConfig {
             cap: CapSettings { low_share_percent: self.low_share, ..CapSettings::default() },
             attempts_max: crate::data::ATTEMPTS_MAX,
             track_run_delay: true,
-            ..Settings::default()
+            ..SchedulerSettings::default()
         }
     }
 }

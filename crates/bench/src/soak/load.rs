@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use engine::Housekeeper;
 use host::stop::Stop;
 use preempt::os;
-use sched::{Event, Policy, Settings};
+use sched::{Event, Policy, SchedulerSettings};
 use stage::Histogram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -82,13 +82,13 @@ impl SoakLoad {
         let workers = arguments.workers.map_or_else(|| os::cpus().len(), |workers| workers as usize);
         let instance = Instance::start(
             data,
-            Settings {
+            SchedulerSettings {
                 name: "soak".to_owned(),
                 policy: Policy::Preempt,
                 workers,
                 cpus: worker_cpus(),
                 attempts_max: ATTEMPTS_MAX,
-                ..Settings::default()
+                ..SchedulerSettings::default()
             },
         )?;
         let names = arguments.query.iter();

@@ -13,14 +13,14 @@ use stage::Class;
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
-use testkit::script::{self, Executor, Keys, Level, Reply, Script, Statement, Which, Who};
+use testkit::script::{self, Executor, Keys, Level, Reply, Script, ScriptStatement, Which, Who};
 
 type Values = Vec<Option<i64>>;
 
 /// A session of a script.
 struct Running {
     session: Session,
-    waits_with: Option<Statement>,
+    waits_with: Option<ScriptStatement>,
     /// Outcome that it has already, before the others have heard of the cause that let it go on.
     reply: Option<Reply>,
     savepoints: Vec<(String, Savepoint)>,
@@ -40,7 +40,7 @@ impl Executor for Api {
         // Nobody takes a row from anybody: PostgreSQL knows no such thing.
         engine.set_lock_config(LockConfig { priority: LockPriority::None, ..engine.lock_config() });
         self.tables = script.tables.iter().map(|table| create(&engine, table)).collect();
-        let session = |session: &script::Session| Running {
+        let session = |session: &script::ScriptSession| Running {
             session: engine.session(SessionOptions::new(class(session.begin.class))),
             waits_with: None,
             reply: None,
@@ -50,31 +50,31 @@ impl Executor for Api {
         self.engine = Some(engine);
     }
 
-    fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply> {
+    fn submit(&mut self, session: usize, statement: &ScriptStatement) -> Option<Reply> {
         let running = &mut self.sessions[session];
         let reply = match statement {
-            Statement::Begin(how) => {
+            ScriptStatement::Begin(how) => {
                 running.savepoints.clear();
                 running.session.begin(begin(how)).map(|()| Reply::Done)
             }
-            Statement::Commit => match running.session.commit() {
+            ScriptStatement::Commit => match running.session.commit() {
                 Err(Error::InFailedTransaction) => Ok(Reply::RolledBack),
                 result => result.map(|_| Reply::Done),
             },
-            Statement::Rollback => {
+            ScriptStatement::Rollback => {
                 running.session.rollback();
                 Ok(Reply::Done)
             }
-            Statement::Savepoint(name) => running.session.savepoint().map(|savepoint| {
+            ScriptStatement::Savepoint(name) => running.session.savepoint().map(|savepoint| {
                 running.savepoints.push((name.clone(), savepoint));
                 Reply::Done
             }),
-            Statement::RollbackTo(name) => running.find(name).and_then(|at| {
+            ScriptStatement::RollbackTo(name) => running.find(name).and_then(|at| {
                 running.session.rollback_to(&running.savepoints[at].1)?;
                 running.savepoints.truncate(at + 1);
                 Ok(Reply::Done)
             }),
-            Statement::Release(name) => running.find(name).and_then(|at| {
+            ScriptStatement::Release(name) => running.find(name).and_then(|at| {
                 let savepoint = running.savepoints.drain(at..).next().expect("it was found").1;
                 running.session.release(&savepoint).map(|()| Reply::Done)
             }),
@@ -136,7 +136,7 @@ impl Running {
     }
 }
 
-fn create(engine: &Engine, table: &script::Table) -> Arc<Table> {
+fn create(engine: &Engine, table: &script::ScriptTable) -> Arc<Table> {
     let column = |(at, name): (usize, &String)| match at {
         0 => Column::required(name, Type::Int64),
         _ => Column::nullable(name, Type::Int64),
@@ -157,11 +157,11 @@ fn create(engine: &Engine, table: &script::Table) -> Arc<Table> {
     created
 }
 
-fn class(class: script::Class) -> Class {
+fn class(class: script::ScriptClass) -> Class {
     match class {
-        script::Class::High => Class::High,
-        script::Class::Normal => Class::Normal,
-        script::Class::Low => Class::Low,
+        script::ScriptClass::High => Class::High,
+        script::ScriptClass::Normal => Class::Normal,
+        script::ScriptClass::Low => Class::Low,
     }
 }
 
@@ -204,9 +204,9 @@ fn holds(which: &Which, row: &[Option<i64>]) -> bool {
     key && which.condition.is_none_or(|condition| condition.holds(row[condition.column]))
 }
 
-fn execute(txn: &Txn<'_>, tables: &[Arc<Table>], statement: &Statement) -> Result<Reply> {
+fn execute(txn: &Txn<'_>, tables: &[Arc<Table>], statement: &ScriptStatement) -> Result<Reply> {
     match statement {
-        Statement::Read { table, rows, backward, limit, lock } => {
+        ScriptStatement::Read { table, rows, backward, limit, lock } => {
             let table = &tables[*table];
             let limit = limit.unwrap_or(usize::MAX);
             let mut found = Vec::new();
@@ -226,11 +226,11 @@ fn execute(txn: &Txn<'_>, tables: &[Arc<Table>], statement: &Statement) -> Resul
             }
             Ok(Reply::Rows(found))
         }
-        Statement::Insert { table, values } => {
+        ScriptStatement::Insert { table, values } => {
             txn.insert(&tables[*table], &values.iter().map(|value| number(*value)).collect::<Vec<_>>())?;
             Ok(Reply::Count(1))
         }
-        Statement::Update { table, rows, set } => {
+        ScriptStatement::Update { table, rows, set } => {
             let mut count = 0;
             for (id, row) in find(txn, &tables[*table], rows, false, usize::MAX)? {
                 count += u64::from(txn.update_if(&tables[*table], id, |writer| {
@@ -246,7 +246,7 @@ fn execute(txn: &Txn<'_>, tables: &[Arc<Table>], statement: &Statement) -> Resul
             }
             Ok(Reply::Count(count))
         }
-        Statement::Delete { table, rows } => {
+        ScriptStatement::Delete { table, rows } => {
             let mut count = 0;
             let table = &tables[*table];
             for (id, _) in find(txn, table, rows, false, usize::MAX)? {
@@ -254,7 +254,7 @@ fn execute(txn: &Txn<'_>, tables: &[Arc<Table>], statement: &Statement) -> Resul
             }
             Ok(Reply::Count(count))
         }
-        Statement::LockTable { table, mode, wait } => {
+        ScriptStatement::LockTable { table, mode, wait } => {
             txn.lock_table(&tables[*table], TableLock::ALL[*mode], wait_of(*wait))?;
             Ok(Reply::Done)
         }
@@ -306,10 +306,10 @@ fn find(txn: &Txn<'_>, table: &Table, which: &Which, backward: bool, limit: usiz
 
 fn scan(txn: &Txn<'_>, table: &Table, which: &Which, backward: bool, limit: usize) -> Result<Vec<(RowId, Values)>> {
     let comparison = |comparison| match comparison {
-        script::Comparison::Equal => Comparison::Equal,
-        script::Comparison::NotEqual => Comparison::NotEqual,
-        script::Comparison::Less => Comparison::Less,
-        script::Comparison::Greater => Comparison::Greater,
+        script::CompareOp::Equal => Comparison::Equal,
+        script::CompareOp::NotEqual => Comparison::NotEqual,
+        script::CompareOp::Less => Comparison::Less,
+        script::CompareOp::Greater => Comparison::Greater,
     };
     let conditions: Vec<Condition> = (which.condition.iter())
         .map(|c| Condition::compare(c.column, comparison(c.comparison), Value::Int64(c.value)))

@@ -119,14 +119,14 @@ impl Controller {
 mod tests {
     use super::super::ControlSettings;
     use super::*;
-    use crate::settings::Settings;
+    use crate::settings::GateSettings;
     use crate::sim::{Load, Setup, Simulation};
 
     #[test]
     fn what_is_seen_without_a_limit_tells_what_limits_would_do() {
         // Unlimited, and never more than a few inside: every lower limit is observed at once.
         let setup = Setup::one_processor(0.01, 15.0);
-        let settings = Settings::of_priorities(10_000);
+        let settings = GateSettings::of_priorities(10_000);
         let mut simulation = Simulation::new(&setup, Load::Open { rate: 70.0 }, settings, 0.0, 3);
         let seen = simulation.observe(300_000);
         let controller = Controller::new(ControlSettings::default());
@@ -143,7 +143,7 @@ mod tests {
         // Clients that are away now and then: neither a constant number nor an open load.
         let setup = Setup::one_processor(0.01, 1.0);
         let load = Load::Closed { clients: 30, think: 0.15 };
-        let mut simulation = Simulation::new(&setup, load, Settings::of_priorities(10_000), 0.0, 3);
+        let mut simulation = Simulation::new(&setup, load, GateSettings::of_priorities(10_000), 0.0, 3);
         let seen = simulation.observe(100_000);
         assert_eq!(seen.stands_for(1), None);
         let forecast = Controller::new(ControlSettings::default()).forecast(&seen, 1).expect("enough was seen");
@@ -157,7 +157,7 @@ mod tests {
     fn a_crowd_inside_tells_what_it_would_gain() {
         let setup = &Setup::all()[14];
         let load = Load::Closed { clients: 100, think: 0.0 };
-        let mut simulation = Simulation::new(setup, load, Settings::of_priorities(10_000), 0.0, 3);
+        let mut simulation = Simulation::new(setup, load, GateSettings::of_priorities(10_000), 0.0, 3);
         let seen = simulation.observe(50_000);
         let controller = Controller::new(ControlSettings::default());
         let forecast = controller.forecast(&seen, 1).expect("enough was seen");

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::gate::{Arrival, Ending};
-use crate::settings::Settings;
+use crate::settings::GateSettings;
 use crate::sim::{Load, Setup, Simulation};
 
 fn closed(setup: &Setup, mpl: u32, seed: u64) -> Simulation {
-    Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, Settings::of_priorities(mpl), 0.0, seed)
+    Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, GateSettings::of_priorities(mpl), 0.0, seed)
 }
 
 fn control(goal: Goal) -> Controller {
@@ -116,7 +116,7 @@ fn it_follows_the_load_to_another_mix() {
 fn without_waiting_it_goes_by_response_and_c2() {
     for (c2, known) in [(1.0, 1..=2), (15.0, 9..=14)] {
         let setup = Setup::one_processor(0.01, c2);
-        let settings = Settings::of_priorities(40);
+        let settings = GateSettings::of_priorities(40);
         let mut simulation = Simulation::new(&setup, Load::Open { rate: 70.0 }, settings, 0.0, 2);
         let mpl = search(&mut control(TEN), &mut simulation, 10);
         assert!(known.contains(&mpl), "{mpl} for C² {c2}");
@@ -128,7 +128,7 @@ fn the_best_for_a_class_is_where_it_responds_soonest() {
     // Important ones go first; with very variable work a few at a time are best for them, not one.
     let setup = &Setup::all()[2];
     let load = Load::Closed { clients: 100, think: 1.0 };
-    let mut simulation = Simulation::new(setup, load, Settings::of_priorities(50), 0.1, 6);
+    let mut simulation = Simulation::new(setup, load, GateSettings::of_priorities(50), 0.1, 6);
     let high = simulation.gate().settings().class("high").expect("it is there");
     let mut controller = control(Goal::BestFor(high));
     let mpl = search(&mut controller, &mut simulation, 12);
@@ -138,7 +138,7 @@ fn the_best_for_a_class_is_where_it_responds_soonest() {
 
 #[test]
 fn nothing_is_concluded_from_few_transactions() {
-    let mut gate = Gate::new(Settings::of_priorities(10)).expect("a gate");
+    let mut gate = Gate::new(GateSettings::of_priorities(10)).expect("a gate");
     let mut controller = control(TEN);
     let class = gate.settings().class("normal").expect("it is there");
     for at in 0..COMPLETIONS_MIN + 19 {
@@ -203,7 +203,7 @@ fn on_a_host_that_others_load_it_costs_next_to_nothing_and_does_not_walk() {
 #[test]
 fn a_load_that_pauses_is_bound_while_it_lasts() {
     for (waiting, alone_ms, is_bound) in [(20, 800, true), (5, 3_000, false)] {
-        let mut gate = Gate::new(Settings::of_priorities(1)).expect("a gate");
+        let mut gate = Gate::new(GateSettings::of_priorities(1)).expect("a gate");
         let class = gate.settings().class("normal").expect("it is there");
         let mut now = Time::ZERO;
         for _ in 0..5 {
@@ -308,7 +308,7 @@ fn noise_hides_no_change_of_the_load() {
 /// A pause of the load neither ends an observation that is not precise nor changes what was found.
 #[test]
 fn a_pause_of_the_load_is_not_observed() {
-    let mut gate = Gate::new(Settings::of_priorities(1)).expect("a gate");
+    let mut gate = Gate::new(GateSettings::of_priorities(1)).expect("a gate");
     let mut controller = Controller::new(ControlSettings::default());
     let class = gate.settings().class("normal").expect("it is there");
     let mut now = Time::ZERO;

@@ -6,7 +6,7 @@
 use super::Gate;
 use super::entry::TransactionState;
 use super::timer::{Timed, Timer};
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{GateSettings, SettingsError};
 use crate::time::Time;
 
 impl Gate {
@@ -15,9 +15,10 @@ impl Gate {
     ///
     /// # Errors
     /// If the settings are invalid, or have other classes; the gate stays as it was.
-    pub fn change(&mut self, now: Time, settings: Settings) -> Result<(), SettingsError> {
+    pub fn change(&mut self, now: Time, settings: GateSettings) -> Result<(), SettingsError> {
         settings.check()?;
-        let names = |settings: &Settings| settings.classes.iter().map(|class| class.name.clone()).collect::<Vec<_>>();
+        let names =
+            |settings: &GateSettings| settings.classes.iter().map(|class| class.name.clone()).collect::<Vec<_>>();
         let own = names(&self.settings);
         if let Some(missing) = own.iter().find(|name| settings.class(name).is_none()) {
             return Err(SettingsError::Missing(missing.clone()));
@@ -26,7 +27,7 @@ impl Gate {
             return Err(SettingsError::Classes(settings.classes.len()));
         }
         self.pass(now);
-        let settings = Settings { processors: self.settings.processors, ..settings };
+        let settings = GateSettings { processors: self.settings.processors, ..settings };
         let before = std::mem::replace(&mut self.settings, settings);
         // A transaction that waits for a key stands by its level.
         for (ticket, entry) in self.entries.iter().filter(|(_, entry)| entry.state == TransactionState::HeldBack) {

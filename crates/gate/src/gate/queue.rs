@@ -9,7 +9,7 @@
 
 use super::entry::Ticket;
 use super::rooms::Lane;
-use crate::settings::Order;
+use crate::settings::AdmissionOrder;
 use crate::time::Time;
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ enum Rank {
 
 impl QueuePlace {
     /// Creates the place of a transaction that arrives now, and is expected to take `expected_ns` nanoseconds.
-    pub(super) fn new(order: Order, now: Time, expected_ns: f64, number: u64) -> QueuePlace {
+    pub(super) fn new(order: AdmissionOrder, now: Time, expected_ns: f64, number: u64) -> QueuePlace {
         let at = match order {
-            Order::Fifo => now.ns(),
+            AdmissionOrder::Fifo => now.ns(),
             // A float becomes the nearest number that there is.
-            Order::ShortestExpected { patience } => now.ns().saturating_add((patience * expected_ns) as u64),
+            AdmissionOrder::ShortestExpected { patience } => now.ns().saturating_add((patience * expected_ns) as u64),
         };
         QueuePlace { rank: Rank::New, at, number }
     }

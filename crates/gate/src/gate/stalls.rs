@@ -13,7 +13,7 @@ use crate::time::Time;
 
 impl Gate {
     /// Sets whether the caller reports transactions that wait for a lock inside; see
-    /// [`Settings::knows_stalls`](crate::Settings::knows_stalls).
+    /// [`GateSettings::knows_stalls`](crate::GateSettings::knows_stalls).
     pub fn know_stalls(&mut self, knows: bool) {
         self.settings.knows_stalls = knows;
     }

@@ -3,7 +3,7 @@
 mod pools;
 
 use super::*;
-use crate::settings::{ClassSettings, Most, Order, Reaction, Runaway};
+use crate::settings::{AdmissionOrder, ClassSettings, Most, Reaction, Runaway};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ impl Rig {
         Rig::with(mpl, |_| {})
     }
 
-    fn with(mpl: u32, change: impl FnOnce(&mut Settings)) -> Rig {
-        let mut settings = Settings::of_priorities(mpl);
+    fn with(mpl: u32, change: impl FnOnce(&mut GateSettings)) -> Rig {
+        let mut settings = GateSettings::of_priorities(mpl);
         change(&mut settings);
         Rig { gate: Gate::new(settings).expect("these settings are right"), now: Time::ZERO }
     }
@@ -328,7 +328,8 @@ fn other_settings_count_for_those_who_are_there() {
 
 #[test]
 fn the_shortest_expected_goes_first_but_not_for_ever() {
-    let mut rig = Rig::with(1, |settings| settings.classes[1].order = Order::ShortestExpected { patience: 10.0 });
+    let mut rig =
+        Rig::with(1, |settings| settings.classes[1].order = AdmissionOrder::ShortestExpected { patience: 10.0 });
     let statement = |rig: &Rig, print| Arrival { fingerprint: Some(print), ..Arrival::new(rig.class("normal")) };
     // They are learned: one takes 100 ms, the other one.
     for _ in 0..200 {
@@ -351,7 +352,7 @@ fn the_shortest_expected_goes_first_but_not_for_ever() {
 
 #[test]
 fn shares_are_of_time_in_slots() {
-    let two = |settings: &mut Settings| {
+    let two = |settings: &mut GateSettings| {
         settings.classes = vec![
             ClassSettings { weight: 3, ..ClassSettings::new("a", 0) },
             ClassSettings { weight: 1, ..ClassSettings::new("b", 0) },
@@ -381,7 +382,7 @@ fn shares_are_of_time_in_slots() {
 
 #[test]
 fn a_class_that_was_away_has_saved_nothing_up() {
-    let two = |settings: &mut Settings| {
+    let two = |settings: &mut GateSettings| {
         settings.classes = vec![ClassSettings::new("a", 0), ClassSettings::new("b", 0)];
     };
     let mut rig = Rig::with(1, two);
@@ -596,7 +597,7 @@ proptest! {
             settings.classes[1].slots_max = Most::Yielding(1);
             settings.classes[2].slots_max = Most::Strict(2);
             settings.classes[2].wait_max = Some(MS * 100);
-            settings.classes[1].order = Order::ShortestExpected { patience: 2.0 };
+            settings.classes[1].order = AdmissionOrder::ShortestExpected { patience: 2.0 };
             settings.classes[1].runaway = Some(Runaway { after: MS * 70, reaction: Reaction::Demote(ClassId(2)) });
             settings.ageing = Some(MS * 30);
             settings.lend_after = Some(MS * 20);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn closed(setup: &Setup, mpl: u32, seed: u64) -> Simulation {
-    Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, Settings::of_priorities(mpl), 0.0, seed)
+    Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, GateSettings::of_priorities(mpl), 0.0, seed)
 }
 
 fn near(seen: f64, known: f64, by: f64, what: &str) {
@@ -50,7 +50,7 @@ fn mean_response_with_a_limit_is_that_of_the_reference() {
     for (load, c2, mpl) in [("0.7", "1", "3"), ("0.7", "5", "1"), ("0.7", "5", "4"), ("0.7", "15", "8")] {
         let number = |text: &str| text.parse::<f64>().expect("a number");
         let setup = Setup::one_processor(0.01, number(c2));
-        let settings = Settings::of_priorities(number(mpl) as u32);
+        let settings = GateSettings::of_priorities(number(mpl) as u32);
         let mut simulation = Simulation::new(&setup, Load::Open { rate: number(load) * 100.0 }, settings, 0.0, 5);
         let seen = simulation.observe(1_000_000);
         // As certain as it is by its own account, which is tested as well.
@@ -78,7 +78,7 @@ fn the_gate_tells_the_demand_and_its_variation_from_outside() {
 fn the_flow_equivalent_server_shows_all_lower_limits_at_once() {
     // Seldom more than a few inside; what was seen at each number of them is what a closed system with so many does.
     let setup = Setup::balanced_disks(2, 0.02);
-    let settings = Settings::of_priorities(20);
+    let settings = GateSettings::of_priorities(20);
     let mut simulation = Simulation::new(&setup, Load::Open { rate: 70.0 }, settings, 0.0, 9);
     let seen = simulation.observe(300_000);
     for n in 1..=6u32 {
@@ -108,7 +108,7 @@ fn a_seed_gives_the_same_run() {
 fn the_important_respond_sooner_behind_a_limit() {
     let setup = &Setup::all()[0];
     let mut simulation =
-        Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, Settings::of_priorities(5), 0.1, 8);
+        Simulation::new(setup, Load::Closed { clients: 100, think: 0.0 }, GateSettings::of_priorities(5), 0.1, 8);
     let seen = simulation.observe(50_000);
     let (high, low) = (seen.classes[0].response.mean(), seen.classes[2].response.mean());
     assert!(10.0 * high < low, "{high} and {low} seconds");

@@ -16,7 +16,7 @@ use host::memory;
 use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
 use olap::{Workers, scheduling};
 use preempt::os;
-use sched::{Policy, Scheduler, Settings};
+use sched::{Policy, Scheduler, SchedulerSettings};
 use settings::Defaults;
 use stage::Class;
 use stage::observe::Scheduling;
@@ -109,14 +109,14 @@ fn start(
     watch: &Arc<StarvationWatch>,
 ) -> anyhow::Result<Workers> {
     let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary } = wanted;
-    let settings = Settings {
+    let settings = SchedulerSettings {
         name: format!("analytics-{}", class.name()),
         // The policy concerns urgent requests, of which there are none.
         policy: Policy::Boundary,
         workers,
         low_width_max: Some(queries),
         events_per_worker: 64,
-        ..Settings::default()
+        ..SchedulerSettings::default()
     };
     let config = RuntimeConfig { memory: memory.clone(), ..RuntimeConfig::new(workers) };
     let watch = Arc::clone(watch);

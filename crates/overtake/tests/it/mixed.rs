@@ -3,7 +3,7 @@
 use bench::data::{Data, DataConfig, LoadSteps, answer_digest};
 use bench::mixed::{Instance, LowLoop, LowQuery, MakeRequest, RunEnd};
 use host::stop::Stop;
-use sched::{Event, Policy, Rungs, Settings, Start};
+use sched::{Event, Policy, Rungs, SchedulerSettings, Start};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,8 @@ fn load(warehouses: i32) -> Arc<Data> {
     Data::load(&config, &Stop::default(), &LoadSteps::default()).unwrap()
 }
 
-fn settings(policy: Policy, workers: usize) -> Settings {
-    Settings { name: policy.name().to_owned(), policy, workers, ..Settings::default() }
+fn settings(policy: Policy, workers: usize) -> SchedulerSettings {
+    SchedulerSettings { name: policy.name().to_owned(), policy, workers, ..SchedulerSettings::default() }
 }
 
 /// Sends `count` New-Orders; see [`send_of`].
@@ -103,7 +103,7 @@ pub fn urgent_work_overtakes_a_running_query_under_preempt() {
     let data = load(1);
     let rungs = [(Policy::Preempt, Rungs::Signal), (Policy::Preempt, Rungs::Both), (Policy::Preempt, Rungs::Poll)];
     for (policy, rungs) in rungs.into_iter().chain([(Policy::Wait, Rungs::Both)]) {
-        let instance = Instance::start(&data, Settings { rungs, ..settings(policy, 1) }).unwrap();
+        let instance = Instance::start(&data, SchedulerSettings { rungs, ..settings(policy, 1) }).unwrap();
         let query = if rungs == Rungs::Poll { data.dense_scan() } else { data.tpch_query(9).unwrap() };
         let low = repeat(&instance, query);
         let starts = send(&data, &instance, 300, 1);

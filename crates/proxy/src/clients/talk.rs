@@ -15,7 +15,7 @@ use crate::statements::scan::{Scan, scan_known};
 use bytes::{Buf, BytesMut};
 use server::door::TurnedAway;
 use server::front::Site;
-use server::stats::{Seen, Stats};
+use server::stats::{SessionStats, Stats};
 use statement::SqlError;
 use std::future::poll_fn;
 use std::mem;
@@ -41,7 +41,7 @@ type MessageHead = Result<(u8, usize), Broken>;
 pub(crate) struct Talk {
     pub(crate) client: Client,
     pub(crate) conn: Conn,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SessionStats>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) shown: Shown,
     /// True if the first statement of the transaction is shown already.

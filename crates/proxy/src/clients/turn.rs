@@ -11,7 +11,7 @@ use crate::servers::pool::{Pool, TakeError, TakeErrorKind, Taken};
 use crate::servers::target::TargetRole;
 use gate::Ticket;
 use server::door::{About, Room, RoomPlace, Slot, TurnedAway};
-use server::stats::{Stage, Stats};
+use server::stats::{StatementStage, Stats};
 use stage::Class;
 use statement::SqlError;
 use std::fmt;
@@ -180,7 +180,7 @@ impl TransactionRequest {
             passage.waited(begun.saturating_duration_since(waits.since));
         }
         if let Some(time) = waits.at_door {
-            self.stats.stage(class, Stage::Gate, time);
+            self.stats.stage(class, StatementStage::Gate, time);
         }
         Turn {
             slot: Some(slot),
@@ -253,7 +253,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let run = self.ended.unwrap_or_else(Instant::now).saturating_duration_since(self.begun);
-        self.stats.stage(self.class, Stage::Run, run);
+        self.stats.stage(self.class, StatementStage::Run, run);
         self.passage.count(self.statements, run);
     }
 }

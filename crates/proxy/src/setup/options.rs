@@ -10,7 +10,7 @@ use crate::setup::sessions::{self, Sessions};
 use crate::statements::resets::Resets;
 use settings::priority::Rules;
 use settings::sources::OptionError;
-use settings::{Defaults, Source};
+use settings::{Defaults, SettingSource};
 use stage::Class;
 use statement::SqlError;
 use std::fmt;
@@ -104,8 +104,8 @@ impl UpstreamOptions {
     pub(crate) fn class_max(&self, said: Option<Class>, is_superuser: bool) -> Class {
         const NAME: &str = priority::MAX;
         let by_default = if is_superuser { Class::High } else { Class::Normal };
-        let own =
-            (self.settings.source(NAME) != Source::Default).then(|| priority::class_of(self.settings.get(NAME)).ok());
+        let own = (self.settings.source(NAME) != SettingSource::Default)
+            .then(|| priority::class_of(self.settings.get(NAME)).ok());
         said.or(own.flatten()).unwrap_or(by_default)
     }
 

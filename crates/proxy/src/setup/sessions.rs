@@ -10,7 +10,7 @@ use crate::clients::check;
 use crate::clients::priority;
 use crate::statements::session_settings::{SessionSettings, literal};
 use settings::sources::OptionError;
-use settings::{Defaults, Source};
+use settings::{Defaults, SettingSource};
 
 /// Settings that only a superuser may set for a session.
 const SUPERUSERS: &[&str] =
@@ -26,7 +26,7 @@ pub struct Sessions(SessionSettings);
 /// A setting cannot reach the servers' sessions.
 pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
     let mut sessions = SessionSettings::default();
-    let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != Source::Default);
+    let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != SettingSource::Default);
     for setting in said {
         let name = setting.name;
         if check::OWN.contains(&name) || name == priority::MAX {

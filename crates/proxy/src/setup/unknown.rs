@@ -10,7 +10,7 @@ use crate::clients::client::Client;
 use crate::clients::priority::{self, PriorityCommand, Setting, command};
 use crate::statements::message;
 use server::reload::is_changeable;
-use settings::{Defaults, Source};
+use settings::{Defaults, SettingSource};
 use statement::{SqlError, SqlState};
 
 const PREFIX: &str = "overtake.";
@@ -29,7 +29,7 @@ pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
         ));
     }
     if !settings.has(name) {
-        return settings.clone().set(name, "", Source::CommandLine).err();
+        return settings.clone().set(name, "", SettingSource::CommandLine).err();
     }
     settings.of_server().any(|own| own.name == name).then(|| {
         let why = if is_changeable(name) { "now" } else { "without restarting the server" };

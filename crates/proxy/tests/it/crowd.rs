@@ -2,7 +2,7 @@
 //! no state is left behind.
 
 use crate::support::{Front, value};
-use ::gate::Settings;
+use ::gate::GateSettings;
 use proxy::PoolLimits;
 use server::{DoorOptions, Mode};
 use std::net::{SocketAddr, TcpStream};
@@ -90,10 +90,10 @@ impl Light {
     }
 }
 
-fn front(size: usize, slots: u32, change: impl FnOnce(&mut Settings)) -> Option<Front> {
+fn front(size: usize, slots: u32, change: impl FnOnce(&mut GateSettings)) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let mut gate = Settings::of_priorities(slots);
+    let mut gate = GateSettings::of_priorities(slots);
     change(&mut gate);
     let door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
     let limits = PoolLimits { size, ..PoolLimits::default() };

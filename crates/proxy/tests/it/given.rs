@@ -5,7 +5,7 @@ use crate::support::{Front, Gate, try_value, value};
 use proxy::UpstreamOptions;
 use server::{DoorOptions, Mode};
 use settings::sources;
-use settings::{Defaults, Source};
+use settings::{Defaults, SettingSource};
 use tokio_postgres::Client;
 use wirekit::cluster::Cluster;
 use wirekit::raw::{bind, execute, parse, query, sync};
@@ -76,7 +76,7 @@ pub fn all_settings_of_sessions_reach_the_server() {
     let mut given = Vec::new();
     for setting in all.all().filter(|setting| !setting.is_of_server && !setting.name.starts_with("overtake.")) {
         let mut one = Defaults::default();
-        one.set(setting.name, setting.default, Source::CommandLine).unwrap();
+        one.set(setting.name, setting.default, SettingSource::CommandLine).unwrap();
         match UpstreamOptions::from_settings(&one) {
             Ok(_) => given.push((setting.name, setting.default)),
             Err(error) => assert!(error.to_string().starts_with(setting.name), "{error}"),

@@ -149,7 +149,7 @@ pub fn a_runaway_is_lowered() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let options =
         UpstreamOptions { internal_priorities: true, ..PoolLimits { size: 1, ..PoolLimits::default() }.into() };
-    let mut gate = ::gate::Settings::of_priorities(1);
+    let mut gate = ::gate::GateSettings::of_priorities(1);
     let low = gate.class("low").unwrap();
     let after = std::time::Duration::from_millis(50);
     gate.classes[1].runaway = Some(::gate::Runaway { after, reaction: ::gate::Reaction::Demote(low) });

@@ -2,7 +2,7 @@
 //! keys as in front of our own engine, and the values that the proxy shows of its settings.
 
 use crate::support::{Front, spared, value};
-use ::gate::{Order, Settings};
+use ::gate::{AdmissionOrder, GateSettings};
 use proxy::UpstreamOptions;
 use server::{DoorOptions, HotRules, Mode};
 use settings::Defaults;
@@ -21,7 +21,7 @@ fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Opt
     for flag in flags {
         sources::read_flag(flag, &mut settings).unwrap();
     }
-    let mut gate = Settings::of_priorities(mpl);
+    let mut gate = GateSettings::of_priorities(mpl);
     keep_slots(&mut gate);
     let mut door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
     change(&mut door);
@@ -270,7 +270,7 @@ pub fn a_failed_block_has_its_ways_out() {
 
 pub fn the_shortest_expected_goes_first() {
     let order = |options: &mut DoorOptions| {
-        options.gate.classes[1].order = Order::ShortestExpected { patience: 1e6 };
+        options.gate.classes[1].order = AdmissionOrder::ShortestExpected { patience: 1e6 };
     };
     let Some(front) = front(1, &[], order) else { return };
     let mut raw = front.raw();

@@ -2,7 +2,7 @@
 
 use crate::support::{Front, try_value, value};
 use proxy::PoolLimits;
-use server::Rule;
+use server::HbaRule;
 use std::time::{Duration, Instant};
 use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
@@ -17,7 +17,7 @@ fn front(server_method: &str, url: impl FnOnce(u16) -> String) -> Option<Front> 
     );
     let url = url(cluster.port);
     Some(Front::over(cluster, &url, PoolLimits::default(), 1_000, |config| {
-        config.rules = Rule::parse_all("host all all all scram-sha-256").unwrap();
+        config.rules = HbaRule::parse_all("host all all all scram-sha-256").unwrap();
     }))
 }
 

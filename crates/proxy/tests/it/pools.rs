@@ -3,7 +3,7 @@
 
 use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, value};
-use ::gate::Settings;
+use ::gate::GateSettings;
 use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
 use server::{DoorOptions, Mode};
 use std::net::TcpStream;
@@ -13,8 +13,8 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::{PATIENCE, Raw, query};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
-fn door(slots: u32, change: impl FnOnce(&mut Settings)) -> DoorOptions {
-    let mut gate = Settings::of_priorities(slots);
+fn door(slots: u32, change: impl FnOnce(&mut GateSettings)) -> DoorOptions {
+    let mut gate = GateSettings::of_priorities(slots);
     keep_slots(&mut gate);
     change(&mut gate);
     DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }

@@ -59,7 +59,7 @@ impl Front {
         slots: usize,
         change: impl FnOnce(&mut Config),
     ) -> Front {
-        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        let gate = ::gate::GateSettings::of_priorities(u32::try_from(slots).unwrap());
         Front::gated(cluster, url, options, gate, change)
     }
 
@@ -68,7 +68,7 @@ impl Front {
         cluster: Cluster,
         url: &str,
         options: impl Into<UpstreamOptions>,
-        gate: ::gate::Settings,
+        gate: ::gate::GateSettings,
         change: impl FnOnce(&mut Config),
     ) -> Front {
         Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
@@ -93,7 +93,7 @@ impl Gate {
         slots: usize,
         change: impl FnOnce(&mut Config),
     ) -> Gate {
-        let gate = ::gate::Settings::of_priorities(u32::try_from(slots).unwrap());
+        let gate = ::gate::GateSettings::of_priorities(u32::try_from(slots).unwrap());
         Gate::behind(url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
     }
 

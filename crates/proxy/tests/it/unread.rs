@@ -1,7 +1,7 @@
 //! Clients that take nothing of their answers, or only slowly.
 
 use crate::support::{Front, value};
-use ::gate::Settings;
+use ::gate::GateSettings;
 use server::Config;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use wirekit::waits::{ROWS, large, reads_all, until};
 fn narrow(slots: u32, change: impl FnOnce(&mut Config)) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let mut gate = Settings::of_priorities(slots);
+    let mut gate = GateSettings::of_priorities(slots);
     (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
     Some(Front::gated(cluster, &url, proxy::PoolLimits::default(), gate, change))
 }

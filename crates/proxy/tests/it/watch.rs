@@ -3,7 +3,7 @@
 
 use crate::admin::{admin, cell, rows};
 use crate::support::Front;
-use ::gate::Settings;
+use ::gate::GateSettings;
 use proxy::{PoolLimits, UpstreamOptions};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -11,7 +11,7 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::PATIENCE;
 
 /// Proxy with a watcher that looks all the time; `user` is the URL's.
-fn front(user: &str, gate: Settings) -> Option<Front> {
+fn front(user: &str, gate: GateSettings) -> Option<Front> {
     let cluster = Cluster::start("")?;
     cluster.ask("create role app login");
     cluster.pin();
@@ -39,7 +39,7 @@ fn dominating(rows: &[Vec<(String, String)>]) -> &str {
 }
 
 pub fn the_resource_that_dominates_is_named() {
-    let Some(front) = front("postgres", Settings::of_priorities(1_000)) else { return };
+    let Some(front) = front("postgres", GateSettings::of_priorities(1_000)) else { return };
     front.runtime.block_on(async {
         let admin = admin(&front).await;
         assert_eq!(dominating(&rows(&admin, "show mpl").await), "NULL");
@@ -81,9 +81,9 @@ pub fn the_resource_that_dominates_is_named() {
 }
 
 /// Gate for one transaction at a time, which gives nobody a slot because of silence.
-fn narrow(stall_patience: Option<Duration>) -> Settings {
+fn narrow(stall_patience: Option<Duration>) -> GateSettings {
     let lend_after = Some(Duration::from_millis(20));
-    Settings { lend_after, stall_patience, ..Settings::of_priorities(1) }
+    GateSettings { lend_after, stall_patience, ..GateSettings::of_priorities(1) }
 }
 
 /// Waits until the watcher has looked once.

@@ -1,13 +1,15 @@
 //! The lives of requests and low jobs.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{Ended, Event, Finish, Policy, Rejected, Request, RequestState, RunCx, RunOutcome, Settings, Start};
+use sched::{
+    Ended, Event, Finish, Policy, Rejected, Request, RequestState, RunCx, RunOutcome, SchedulerSettings, Start,
+};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-fn settings(policy: Policy) -> Settings {
-    Settings { policy, ..Settings::default() }
+fn settings(policy: Policy) -> SchedulerSettings {
+    SchedulerSettings { policy, ..SchedulerSettings::default() }
 }
 
 /// Goal: of 300 requests that interrupt one query each third panics; the others and the query come to their ends.
@@ -60,7 +62,7 @@ pub fn a_cancelled_request_never_runs() {
 
 /// Goal: an aborted request runs again, from its first submit; a bound ends one that never succeeds.
 pub fn a_request_may_ask_to_run_again() {
-    let runtime = Runtime::new(Settings { attempts_max: 5, ..settings(Policy::Preempt) });
+    let runtime = Runtime::new(SchedulerSettings { attempts_max: 5, ..settings(Policy::Preempt) });
     let third_time = |cx: &RunCx<'_>| if cx.attempt < 3 { RunOutcome::Again } else { RunOutcome::Done };
     let one = runtime.submit(1, Class::High, third_time);
     let never = runtime.submit(2, Class::Normal, |_: &RunCx<'_>| RunOutcome::Again);
@@ -75,7 +77,7 @@ pub fn a_request_may_ask_to_run_again() {
 
 /// Goal: low jobs start one after the other on one worker, a waiting one can be taken back, a wide one waits for all.
 pub fn low_jobs_start_in_order_and_can_be_taken_back() {
-    let runtime = Runtime::new(Settings { workers: 2, ..settings(Policy::Boundary) });
+    let runtime = Runtime::new(SchedulerSettings { workers: 2, ..settings(Policy::Boundary) });
     let order = Arc::new(Mutex::new(Vec::new()));
     let gate = Gate::new();
     runtime.query_until(&gate, core::hint::spin_loop);
@@ -153,7 +155,7 @@ pub fn a_paused_low_job_lets_the_next_one_in() {
 /// many rounds; the keeper, who looks around ten times a second, may have helped in some, but not in most.
 pub fn what_stood_behind_a_query_that_is_taken_back_runs() {
     const ROUNDS: u64 = 40;
-    let runtime = Runtime::new(Settings { workers: 2, ..settings(Policy::Wait) });
+    let runtime = Runtime::new(SchedulerSettings { workers: 2, ..settings(Policy::Wait) });
     let gate = Gate::new();
     runtime.query_until(&gate, core::hint::spin_loop);
     let ran = Arc::new(AtomicU64::new(0));
@@ -207,7 +209,7 @@ pub fn shutdown_cancels_and_turns_away() {
 
 /// Goal: the events of a worker tell in order when it was busy, which query ran, and what ran inside it.
 pub fn events_tell_the_story() {
-    let runtime = Runtime::new(Settings { track_run_delay: true, ..settings(Policy::Preempt) });
+    let runtime = Runtime::new(SchedulerSettings { track_run_delay: true, ..settings(Policy::Preempt) });
     runtime.events();
     let gate = Gate::new();
     let query = runtime.query_until(&gate, core::hint::spin_loop);

@@ -1,7 +1,7 @@
 //! Load of many requests at once.
 
 use crate::support::{Gate, Runtime, until};
-use sched::{CapSettings, Policy, Rejected, Request, RunCx, RunOutcome, Settings};
+use sched::{CapSettings, Policy, Rejected, Request, RunCx, RunOutcome, SchedulerSettings};
 use stage::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -13,8 +13,13 @@ const EACH: u64 = 3_000;
 /// go meanwhile. Method: two submitters, three workers, queues of 8, 40 requests under way.
 pub fn everything_runs_exactly_once() {
     for policy in Policy::ALL {
-        let runtime =
-            Runtime::new(Settings { policy, workers: 3, queue_requests: 8, requests_max: 40, ..Settings::default() });
+        let runtime = Runtime::new(SchedulerSettings {
+            policy,
+            workers: 3,
+            queue_requests: 8,
+            requests_max: 40,
+            ..SchedulerSettings::default()
+        });
         let runs: Arc<Vec<AtomicU32>> = Arc::new((0..SUBMITTERS * EACH).map(|_| AtomicU32::new(0)).collect());
         let is_over = Arc::new(AtomicBool::new(false));
         let queries = Arc::new(AtomicU64::new(0));
@@ -83,7 +88,12 @@ pub fn the_cap_leaves_queries_their_share() {
     const REQUESTS: u64 = 5_000;
     const REQUEST_NS: u64 = 20_000;
     let cap = CapSettings { low_share_percent: 50, window_ns: WINDOW_NS, entry_requests_max: 16 };
-    let settings = Settings { policy: Policy::Preempt, cap, queue_requests: REQUESTS as usize, ..Settings::default() };
+    let settings = SchedulerSettings {
+        policy: Policy::Preempt,
+        cap,
+        queue_requests: REQUESTS as usize,
+        ..SchedulerSettings::default()
+    };
     let runtime = Runtime::new(settings);
     let gate = Gate::new();
     runtime.query_until(&gate, core::hint::spin_loop);

@@ -1,14 +1,14 @@
 //! Requests that park and come back.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{Ended, Event, Policy, Rejected, Request, RequestState, Resubmit, RunCx, RunOutcome, Settings};
+use sched::{Ended, Event, Policy, Rejected, Request, RequestState, Resubmit, RunCx, RunOutcome, SchedulerSettings};
 use stage::Class;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 
-fn settings(policy: Policy) -> Settings {
-    Settings { policy, ..Settings::default() }
+fn settings(policy: Policy) -> SchedulerSettings {
+    SchedulerSettings { policy, ..SchedulerSettings::default() }
 }
 
 /// Place where a parked run leaves its wake-up. Work may run in an urgent context, so no lock.
@@ -125,7 +125,7 @@ pub fn a_wake_up_counts_once_and_only_for_its_run() {
 
 /// Goal: a request may park more often than it may ask to run again.
 pub fn what_is_parked_does_not_use_up_attempts() {
-    let runtime = Runtime::new(Settings { attempts_max: 3, ..settings(Policy::Preempt) });
+    let runtime = Runtime::new(SchedulerSettings { attempts_max: 3, ..settings(Policy::Preempt) });
     let request = runtime.submit(1, Class::High, |cx: &RunCx<'_>| match cx.attempt {
         1..=100 => {
             cx.resubmitter().resubmit();
@@ -144,7 +144,7 @@ pub fn what_is_parked_does_not_use_up_attempts() {
 /// Goal: requests that come back when every queue is full are all run. Method: a busy worker with tiny queues under
 /// `boundary`; 40 requests park before, others fill the queues, and all 40 are woken.
 pub fn a_full_scheduler_takes_parked_requests_back() {
-    let runtime = Runtime::new(Settings { queue_requests: 2, requests_max: 60, ..settings(Policy::Boundary) });
+    let runtime = Runtime::new(SchedulerSettings { queue_requests: 2, requests_max: 60, ..settings(Policy::Boundary) });
     let lefts: Vec<Left> = (0..40).map(|_| Left::default()).collect();
     let parked: Vec<Arc<Request>> = lefts
         .iter()
@@ -180,7 +180,7 @@ pub fn a_full_scheduler_takes_parked_requests_back() {
 /// Goal: a parked request is under way: where there is room for two, a third is refused until one of them has ended. So none
 /// is ever asked to look again and again whether it may go on.
 pub fn parked_requests_count_as_under_way() {
-    let runtime = Runtime::new(Settings { requests_max: 2, ..settings(Policy::Preempt) });
+    let runtime = Runtime::new(SchedulerSettings { requests_max: 2, ..settings(Policy::Preempt) });
     let lefts = [(); 2].map(|()| Left::default());
     let parked = [0, 1].map(|at| runtime.submit(at as u64, Class::High, parks_once(&lefts[at])));
     until(|| parked.iter().all(|request| request.state() == RequestState::Parked));
@@ -252,7 +252,7 @@ impl Lock {
 pub fn many_sessions_take_turns_at_one_lock() {
     const REQUESTS: u64 = 1_500;
     for policy in Policy::ALL {
-        let runtime = Runtime::new(Settings { workers: 3, queue_requests: 64, ..settings(policy) });
+        let runtime = Runtime::new(SchedulerSettings { workers: 3, queue_requests: 64, ..settings(policy) });
         let lock = Arc::new(Lock { state: preempt::Latch::new((false, VecDeque::new())) });
         let [inside, ended] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         let is_over = Arc::new(AtomicBool::new(false));

@@ -1,17 +1,17 @@
 //! Points at which each policy lets urgent work run.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{CapSettings, Counters, Policy, RunCx, RunOutcome, Rungs, Settings, Start};
+use sched::{CapSettings, Counters, Policy, RunCx, RunOutcome, Rungs, SchedulerSettings, Start};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-fn one_worker(policy: Policy) -> Settings {
-    Settings { policy, workers: 1, ..Settings::default() }
+fn one_worker(policy: Policy) -> SchedulerSettings {
+    SchedulerSettings { policy, workers: 1, ..SchedulerSettings::default() }
 }
 
 /// Runs `requests` high requests, one after the other, inside one query that does `step`. All must run before it ends.
-fn inside_a_query(settings: Settings, requests: u64, step: fn()) -> Runtime {
+fn inside_a_query(settings: SchedulerSettings, requests: u64, step: fn()) -> Runtime {
     let runtime = Runtime::new(settings);
     let gate = Gate::new();
     runtime.query_until(&gate, step);
@@ -27,7 +27,7 @@ fn inside_a_query(settings: Settings, requests: u64, step: fn()) -> Runtime {
 
 /// Goal: code that never polls is interrupted by a signal, and goes on.
 pub fn preempt_by_signal_runs_inside_a_query_without_safepoints() {
-    let settings = Settings { rungs: Rungs::Signal, ..one_worker(Policy::Preempt) };
+    let settings = SchedulerSettings { rungs: Rungs::Signal, ..one_worker(Policy::Preempt) };
     let runtime = inside_a_query(settings, 200, core::hint::spin_loop);
     let counters = runtime.scheduler.counters();
     assert_eq!(counters.started(Start::Polled), 0);
@@ -46,7 +46,7 @@ fn assert_polled(counters: &Counters, requests: u64) {
 
 /// Goal: with polling only, safepoints serve.
 pub fn preempt_by_poll_runs_at_safepoints() {
-    let settings = Settings { rungs: Rungs::Poll, ..one_worker(Policy::Preempt) };
+    let settings = SchedulerSettings { rungs: Rungs::Poll, ..one_worker(Policy::Preempt) };
     let runtime = inside_a_query(settings, 2_000, preempt::safepoint);
     assert_polled(&runtime.scheduler.counters(), 2_000);
     runtime.end();
@@ -147,7 +147,7 @@ pub fn wait_keeps_a_later_query_ahead_of_later_requests() {
 
 /// Goal: `yield` runs urgent work at each fourth yield point if the interval is 4, and nowhere else.
 pub fn yield_runs_at_the_point_that_is_due() {
-    let runtime = Runtime::new(Settings { yield_interval: 4, ..one_worker(Policy::Yield) });
+    let runtime = Runtime::new(SchedulerSettings { yield_interval: 4, ..one_worker(Policy::Yield) });
     let ran = Arc::new(AtomicU64::new(0));
     let (scheduler, seen) = (runtime.scheduler.clone(), ran.clone());
     let steps = Arc::new(Mutex::new(Vec::new()));
@@ -177,8 +177,11 @@ pub fn yield_runs_at_the_point_that_is_due() {
 
 /// Goal: under `thread` the dedicated thread runs urgent work while the worker's query goes on.
 pub fn thread_runs_beside_the_query() {
-    let runtime =
-        inside_a_query(Settings { cap: CapSettings::OFF, ..one_worker(Policy::Thread) }, 200, core::hint::spin_loop);
+    let runtime = inside_a_query(
+        SchedulerSettings { cap: CapSettings::OFF, ..one_worker(Policy::Thread) },
+        200,
+        core::hint::spin_loop,
+    );
     assert_eq!(runtime.scheduler.counters().started(Start::Dedicated), 200);
     runtime.end();
 }
@@ -225,7 +228,7 @@ pub fn idle_workers_run_at_once() {
 
 /// Goal: a request that a busy worker has under `wait` is run by the worker that gets idle first.
 pub fn an_idle_worker_takes_what_a_busy_one_has() {
-    let runtime = Runtime::new(Settings { workers: 2, ..one_worker(Policy::Wait) });
+    let runtime = Runtime::new(SchedulerSettings { workers: 2, ..one_worker(Policy::Wait) });
     let (first, second) = (Gate::new(), Gate::new());
     runtime.query_until(&first, core::hint::spin_loop);
     runtime.query_until(&second, core::hint::spin_loop);

@@ -1,6 +1,6 @@
 //! A small runtime whose threads are the workers: a queue of tasks, and hooks around its sleep, as tokio has them.
 
-use sched::{Event, Finish, Request, RunCx, RunOutcome, Scheduler, Settings};
+use sched::{Event, Finish, Request, RunCx, RunOutcome, Scheduler, SchedulerSettings};
 use stage::Class;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -63,7 +63,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    pub fn new(settings: Settings) -> Runtime {
+    pub fn new(settings: SchedulerSettings) -> Runtime {
         let scheduler = Arc::new(Scheduler::new(settings).unwrap());
         let pool = Arc::new(Pool::default());
         let workers = (0..scheduler.workers())

@@ -8,7 +8,7 @@ use super::marks::Asked;
 use super::resources::Demands;
 use gate::control::{ControlSettings, Goal};
 use gate::model::Network;
-use gate::{ClassSettings, Most, Order, Reaction, Runaway, Settings};
+use gate::{AdmissionOrder, ClassSettings, GateSettings, Most, Reaction, Runaway};
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct DoorOptions {
     /// Mode of the gate.
     pub mode: Mode,
     /// Settings of the gate.
-    pub gate: Settings,
+    pub gate: GateSettings,
     /// True if the number of processors is configured, and is not to be detected.
     pub has_processors: bool,
     /// Settings of the controller, under [`Mode::Auto`].
@@ -58,7 +58,7 @@ impl Default for DoorOptions {
     fn default() -> DoorOptions {
         DoorOptions {
             mode: Mode::Off,
-            gate: Settings::of_priorities(UNLIMITED),
+            gate: GateSettings::of_priorities(UNLIMITED),
             has_processors: false,
             control: ControlSettings::default(),
             hot: HotRules::default(),
@@ -108,7 +108,7 @@ impl DoorOptions {
             let error = format!("overtake.mpl_min is {mpl_min}, and this is {mpl_max}: no limit is between them");
             return Err(OptionError::of("overtake.mpl_max", error));
         }
-        let mut gate = Settings { processors, mpl, knows_stalls, ..Settings::of_priorities(mpl) };
+        let mut gate = GateSettings { processors, mpl, knows_stalls, ..GateSettings::of_priorities(mpl) };
         let never = |name: &str| (settings.number(name) != -1).then(|| settings.duration(name));
         gate.ageing = Some(settings.duration("overtake.gate_ageing")).filter(|ageing| !ageing.is_zero());
         gate.lend_after = never("overtake.gate_lend_after");
@@ -142,7 +142,7 @@ impl DoorOptions {
 
     /// Properties of statements that the settings need.
     pub(super) fn asked(&self) -> Asked {
-        let by_length = |class: &ClassSettings| matches!(class.order, Order::ShortestExpected { .. });
+        let by_length = |class: &ClassSettings| matches!(class.order, AdmissionOrder::ShortestExpected { .. });
         Asked { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
     }
 
@@ -180,7 +180,7 @@ fn demands(text: &str, processors: u32) -> Result<Option<Network>, OptionError> 
 }
 
 /// Applies `CLASS word=value …; …` to the existing classes.
-fn classes(text: &str, gate: &mut Settings) -> Result<(), OptionError> {
+fn classes(text: &str, gate: &mut GateSettings) -> Result<(), OptionError> {
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let mut words = part.split_whitespace();
         let name = words.next().unwrap_or_default();
@@ -203,7 +203,7 @@ fn wrong(part: &str, why: &str) -> OptionError {
 }
 
 /// Returns the class with one property changed; `None` if there is no such property, or no such value.
-fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<ClassSettings> {
+fn class_with(gate: &GateSettings, index: usize, key: &str, value: &str) -> Option<ClassSettings> {
     let mut class = gate.classes[index].clone();
     match key {
         "level" => class.level = value.parse().ok()?,
@@ -215,8 +215,8 @@ fn class_with(gate: &Settings, index: usize, key: &str, value: &str) -> Option<C
         "wait_max" => class.wait_max = Some(time(value)?),
         "order" => {
             class.order = match value {
-                "fifo" => Order::Fifo,
-                "shortest" => Order::ShortestExpected { patience: PATIENCE },
+                "fifo" => AdmissionOrder::Fifo,
+                "shortest" => AdmissionOrder::ShortestExpected { patience: PATIENCE },
                 _ => return None,
             }
         }
@@ -309,7 +309,7 @@ mod tests {
             (Most::Strict(4), Some(Duration::from_secs(10)), Some(100))
         );
         assert_eq!((normal.level, normal.weight), (0, 3));
-        assert!(matches!(normal.order, Order::ShortestExpected { .. }));
+        assert!(matches!(normal.order, AdmissionOrder::ShortestExpected { .. }));
         assert!(matches!(normal.runaway, Some(Runaway { reaction: Reaction::Demote(_), .. })));
         assert_eq!((high.slots_min, high.slots_max), (2, Most::Yielding(8)));
         for alone in ["runaway=20s", "runaway_to=cancel", "slots_min=1", "wait_max=1s", "order=shortest", "level=9"] {

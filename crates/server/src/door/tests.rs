@@ -1,7 +1,7 @@
 //! Sessions that wait for admission, in a runtime whose clock the test controls where time matters.
 
 use super::*;
-use gate::Settings;
+use gate::GateSettings;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,8 +9,8 @@ use std::task::Context;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-fn door(mpl: u32, change: impl FnOnce(&mut Settings)) -> Door {
-    let mut gate = Settings::of_priorities(mpl);
+fn door(mpl: u32, change: impl FnOnce(&mut GateSettings)) -> Door {
+    let mut gate = GateSettings::of_priorities(mpl);
     change(&mut gate);
     Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).expect("a door")
 }
@@ -185,7 +185,7 @@ fn many_threads_leave_nobody_behind() {
 
 #[test]
 fn the_limit_is_found_while_transactions_come_and_go() {
-    let mut options = DoorOptions { mode: Mode::Auto, gate: Settings::of_priorities(1), ..DoorOptions::default() };
+    let mut options = DoorOptions { mode: Mode::Auto, gate: GateSettings::of_priorities(1), ..DoorOptions::default() };
     options.control.observation_min = Duration::ZERO;
     options.control.observation_max = Duration::from_millis(1);
     let door = Door::new(&options).expect("a door");
@@ -208,7 +208,7 @@ fn another_door_is_of_the_same_kind() {
     let door = door(3, |_| {});
     let mpl = |door: &Door| door.view().expect("there is a gate").gate.mpl;
     let before = door.another();
-    let gate = Settings::of_priorities(5);
+    let gate = GateSettings::of_priorities(5);
     let options = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
     assert_eq!(door.change(&options), Ok(true));
     // The copy has the current settings, and each one is independent.

@@ -9,7 +9,7 @@ use super::{Session, Stop, Streaming};
 use crate::backend::Backend;
 use crate::lent::Lent;
 use engine::memory::SMALL_BYTES;
-use server::stats::Totals;
+use server::stats::StatementTotals;
 use sql::session::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 use types::Datum;
@@ -44,7 +44,7 @@ impl<B: Backend> Session<B> {
     /// these. Between two of them the other sessions of this thread have their turn.
     pub(super) async fn run_alone(
         &mut self,
-        totals: &Totals,
+        totals: &StatementTotals,
         portal: &mut Lent<B::Portal>,
         mut streaming: Option<&mut Streaming>,
         commits: bool,

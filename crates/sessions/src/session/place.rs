@@ -8,7 +8,7 @@ use crate::backend::{Backend, Run};
 use crate::lent::Lent;
 use query::rows::ResultPiece;
 use server::network::{Below, Lift};
-use server::stats::Totals;
+use server::stats::StatementTotals;
 use server::workers::Dispatch;
 use sql::session::{Destination, Outcome};
 use stage::Class;
@@ -35,7 +35,7 @@ enum Next<R> {
 impl<B: Backend> Session<B> {
     pub(super) async fn run_portal(
         &mut self,
-        totals: &Totals,
+        totals: &StatementTotals,
         portal: &mut Lent<B::Portal>,
         streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
@@ -46,7 +46,7 @@ impl<B: Backend> Session<B> {
 
     pub(super) async fn run_to_end(
         &mut self,
-        totals: &Totals,
+        totals: &StatementTotals,
         portal: &mut Lent<B::Portal>,
         mut streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
@@ -145,7 +145,7 @@ impl<B: Backend> Session<B> {
     /// Runs the portal here or on another thread: there if it takes too long for this one.
     async fn execute_portal(
         &mut self,
-        totals: &Totals,
+        totals: &StatementTotals,
         portal: &mut Lent<B::Portal>,
         mut streaming: Option<&mut Streaming>,
         is_elsewhere: bool,

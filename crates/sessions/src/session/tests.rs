@@ -77,10 +77,10 @@ async fn an_execution_is_one_read_and_one_write() {
     let backend = script::Script::default().connect(settings::Connect::default()).unwrap();
     let (bells, _heard) = Bells::new().unwrap();
     let stats = Arc::new(Stats::default());
-    let seen = stats.enter(Seen::new(1, "postgres", "postgres", None));
+    let seen = stats.enter(SessionStats::new(1, "postgres", "postgres", None));
     let workers = Workers::new(1, || {}).unwrap();
     let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::ThreadStart)).unwrap());
-    let limits = Limits {
+    let limits = SessionLimits {
         message_max: 1 << 20,
         memory_max: 1 << 20,
         dispatch: Dispatch::Spot,

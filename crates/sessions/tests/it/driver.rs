@@ -1,7 +1,7 @@
 //! An ordinary driver.
 
 use crate::support::Rig;
-use server::Rule;
+use server::HbaRule;
 use settings::roles::Role;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use wire::scram::Verifier;
@@ -16,7 +16,7 @@ async fn connect(rig: &Rig, user: &str, password: &str) -> Result<Client, tokio_
 
 pub fn scram_sha_256() {
     let rig = Rig::with(|config| {
-        config.rules = Rule::parse_all("host all all all scram-sha-256").unwrap();
+        config.rules = HbaRule::parse_all("host all all all scram-sha-256").unwrap();
         let role = |password| {
             let password = Some(Verifier::new(password).unwrap().to_string());
             Role { may_log_in: true, password, ..Role::default() }

@@ -1,7 +1,7 @@
 //! The admission gate before this server's engine: waits, admissions, and no slot that is left behind.
 
 use crate::real::Real;
-use ::gate::Settings;
+use ::gate::GateSettings;
 use server::{Door, DoorOptions, Mode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use wirekit::raw::{message, query};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
 /// Starts a server that admits one transaction at a time.
-pub fn narrow(change: impl FnOnce(&mut Settings)) -> (Real, Door) {
-    let mut gate = Settings::of_priorities(1);
+pub fn narrow(change: impl FnOnce(&mut GateSettings)) -> (Real, Door) {
+    let mut gate = GateSettings::of_priorities(1);
     gate.knows_stalls = true;
     change(&mut gate);
     let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use testkit::script::{self, Begin, Class, Executor, Level, Reply, Script, Statement, Table, Who};
+use testkit::script::{self, Begin, Executor, Level, Reply, Script, ScriptClass, ScriptStatement, ScriptTable, Who};
 use wirekit::raw::{PATIENCE, Raw, query};
 
 /// Byte stream of a connection.
@@ -60,16 +60,16 @@ impl Answer {
         self.rows.unwrap().iter().map(|row| row.split(',').map(value).collect()).collect()
     }
 
-    fn reply(self, statement: &Statement) -> Reply {
+    fn reply(self, statement: &ScriptStatement) -> Reply {
         if let Some(state) = self.failed {
             return Reply::Failed(state);
         }
         match statement {
-            Statement::Read { .. } => Reply::Rows(self.rows()),
-            Statement::Insert { .. } | Statement::Update { .. } | Statement::Delete { .. } => {
+            ScriptStatement::Read { .. } => Reply::Rows(self.rows()),
+            ScriptStatement::Insert { .. } | ScriptStatement::Update { .. } | ScriptStatement::Delete { .. } => {
                 Reply::Count(self.tag.rsplit(' ').next().unwrap().parse().unwrap())
             }
-            Statement::Commit if self.tag == "ROLLBACK" => Reply::RolledBack,
+            ScriptStatement::Commit if self.tag == "ROLLBACK" => Reply::RolledBack,
             _ => Reply::Done,
         }
     }
@@ -81,7 +81,7 @@ struct Client {
     asks: Sender<String>,
     answers: Receiver<Answer>,
     /// Statement that was sent, until its reply is reported.
-    under_way: Option<Statement>,
+    under_way: Option<ScriptStatement>,
     heard: Option<Answer>,
     in_block: bool,
     /// Statement that set its class.
@@ -191,14 +191,17 @@ impl Place {
 
     /// Returns the statement that sets the class of a session, before its `begun`th transaction
     /// of an interleaving begins.
-    fn class(&self, class: Class, begun: u32) -> String {
+    fn class(&self, class: ScriptClass, begun: u32) -> String {
         match (self, class) {
-            (Place::Ours(_), Class::High) => "set overtake.priority = high".to_owned(),
-            (Place::Ours(_), Class::Normal) => "set overtake.priority = normal".to_owned(),
-            (Place::Ours(_), Class::Low) => "set overtake.priority = low".to_owned(),
+            (Place::Ours(_), ScriptClass::High) => "set overtake.priority = high".to_owned(),
+            (Place::Ours(_), ScriptClass::Normal) => "set overtake.priority = normal".to_owned(),
+            (Place::Ours(_), ScriptClass::Low) => "set overtake.priority = low".to_owned(),
             // The first session to look becomes the victim: the least important, then the youngest.
             (Place::Peer { .. }, class) => {
-                let rank = [Class::Low, Class::Normal, Class::High].iter().position(|one| *one == class).unwrap();
+                let rank = [ScriptClass::Low, ScriptClass::Normal, ScriptClass::High]
+                    .iter()
+                    .position(|one| *one == class)
+                    .unwrap();
                 let ms = 1000 * (rank + 1) - 150 * begun.min(5) as usize;
                 format!("set deadlock_timeout = {ms}; set enable_seqscan = off")
             }
@@ -232,7 +235,7 @@ struct Wire {
     place: Place,
     control: Raw<Box<dyn Stream>>,
     clients: Vec<Client>,
-    tables: Vec<Table>,
+    tables: Vec<ScriptTable>,
     level: Level,
     begun: u32,
 }
@@ -305,10 +308,10 @@ impl Executor for Wire {
         self.begun = 0;
     }
 
-    fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply> {
+    fn submit(&mut self, session: usize, statement: &ScriptStatement) -> Option<Reply> {
         let text = script::to_sql(&self.tables, self.level, statement);
         let client = &mut self.clients[session];
-        if let Statement::Begin(Begin { class, .. }) = statement
+        if let ScriptStatement::Begin(Begin { class, .. }) = statement
             && !client.in_block
         {
             let class = self.place.class(*class, self.begun);
@@ -349,7 +352,7 @@ impl Executor for Wire {
             });
             assert!(begun.elapsed() < PATIENCE, "somebody waits for nobody");
         }
-        let query = |table: &Table| format!("select * from {} order by {}", table.name, table.columns[0]);
+        let query = |table: &ScriptTable| format!("select * from {} order by {}", table.name, table.columns[0]);
         let queries: Vec<String> = self.tables.iter().map(query).collect();
         queries.iter().map(|query| self.control(query).rows()).collect()
     }

@@ -3,7 +3,7 @@
 
 use crate::gate::{narrow, until_empty};
 use crate::real::Real;
-use ::gate::{Order, Settings};
+use ::gate::{AdmissionOrder, GateSettings};
 use server::{Door, DoorOptions, HotRules, Mode};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use wirekit::waits::{keep_slots, state, until, waiting};
 
 /// Starts a server with these rules that admits `mpl` transactions at a time.
 fn real(mpl: u32, settings: &str, change: impl FnOnce(&mut DoorOptions)) -> (Real, Door) {
-    let mut gate = Settings::of_priorities(mpl);
+    let mut gate = GateSettings::of_priorities(mpl);
     gate.knows_stalls = true;
     keep_slots(&mut gate);
     let mut options = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
@@ -74,7 +74,7 @@ pub fn rules_look_at_tags_and_fingerprints() {
 
 pub fn the_shortest_expected_goes_first() {
     let (real, door) = real(1, "", |options| {
-        options.gate.classes[1].order = Order::ShortestExpected { patience: 1e6 };
+        options.gate.classes[1].order = AdmissionOrder::ShortestExpected { patience: 1e6 };
     });
     real.runtime.block_on(async {
         let client = real.client().await;
@@ -166,7 +166,7 @@ pub fn the_gate_is_told_something_else() {
         let waits = tokio::spawn(async move { client.batch_execute("select 2").await });
         until("it waits", || waiting(&door) == 1).await;
         let options = |mpl: u32| {
-            let mut gate = Settings::of_priorities(mpl);
+            let mut gate = GateSettings::of_priorities(mpl);
             keep_slots(&mut gate);
             DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }
         };

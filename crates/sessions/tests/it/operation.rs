@@ -2,7 +2,7 @@
 //! die without leaving traces.
 
 use crate::real::Real;
-use server::{Rule, Stats};
+use server::{HbaRule, Stats};
 use stage::observe::Observe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ pub fn classes_come_from_everywhere() {
 
 pub fn roles_are_shared_with_the_server() {
     let real = Real::with("", |config| {
-        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+        config.rules = HbaRule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
     });
     real.runtime.block_on(async {
         let admin = real.client().await;
@@ -324,7 +324,7 @@ pub fn a_certificate_binds_the_proof() {
         let pem: [&[u8]; 2] =
             [include_bytes!("../../../wire/tests/tls/cert.pem"), include_bytes!("../../../wire/tests/tls/key.pem")];
         config.tls = Some(wire::tls::from_pem(pem[0], pem[1]).unwrap());
-        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+        config.rules = HbaRule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
     });
     let psql = |how: &str| {
         let how = format!("host=127.0.0.1 port={} dbname=postgres {how}", real.address.port());

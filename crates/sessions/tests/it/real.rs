@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig, Housekeeper};
 use server::{Config, Server};
-use settings::{Defaults, Source};
+use settings::{Defaults, SettingSource};
 use sql::session::Database;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -39,7 +39,7 @@ impl Real {
         let mut defaults = Defaults::default();
         for line in settings.lines() {
             let (name, value) = line.split_once('=').unwrap();
-            defaults.set(name.trim(), value.trim(), Source::File).unwrap();
+            defaults.set(name.trim(), value.trim(), SettingSource::File).unwrap();
         }
         let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
         change(&mut config);

@@ -1,7 +1,7 @@
 //! Start of a connection, byte by byte.
 
 use crate::support::Rig;
-use server::{Config, Rule, Server};
+use server::{Config, HbaRule, Server};
 use settings::roles::Role;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub fn bad_packets_are_refused() {
 pub fn rules_and_roles_decide() {
     let rules = "host no all all reject\nhost all postgres,ghost,group all trust\n";
     let rig = Rig::with(|config| {
-        config.rules = Rule::parse_all(rules).unwrap();
+        config.rules = HbaRule::parse_all(rules).unwrap();
         config.roles.put("group", Role::default());
     });
     let begin = |user, database| rig.stranger().start(&[("user", user), ("database", database)]);
@@ -108,7 +108,7 @@ pub fn too_many_clients() {
 pub fn who_says_nothing_keeps_nobody_out() {
     let rig = Rig::with(|config| {
         config.connections_max = 1;
-        config.rules = Rule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
+        config.rules = HbaRule::parse_all("host all postgres all trust\nhost all all all scram-sha-256").unwrap();
     });
     let mut silent: Vec<_> = (0..200).map(|_| rig.stranger()).collect();
     for stranger in silent.iter_mut().skip(100) {
@@ -125,7 +125,7 @@ pub fn who_says_nothing_is_turned_away() {
 }
 
 pub fn scram_needs_its_messages() {
-    let rig = Rig::with(|config| config.rules = Rule::parse_all("host all all all scram-sha-256").unwrap());
+    let rig = Rig::with(|config| config.rules = HbaRule::parse_all("host all all all scram-sha-256").unwrap());
     let sasl = "R(10 SCRAM-SHA-256)";
     let begin = |then: &[u8]| rig.stranger().ask(&[startup(V3, &[("user", "postgres")]), then.to_vec()].concat());
     let initial = |mechanism: &str, data: &str| {

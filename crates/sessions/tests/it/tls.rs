@@ -1,7 +1,7 @@
 //! Encryption. The certificate is a throw-away one of `localhost`, self-signed; its key protects nothing.
 
 use crate::support::Rig;
-use server::Rule;
+use server::HbaRule;
 use std::fs::{self, Permissions};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -52,7 +52,7 @@ pub fn handshakes_may_come_first() {
     let encrypting = || {
         Rig::with(|config| {
             config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
-            config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+            config.rules = HbaRule::parse_all("hostssl all all all trust").unwrap();
         })
     };
     let direct = |rig: &Rig, protocols: &[&[u8]]| {
@@ -82,7 +82,7 @@ pub fn handshakes_may_come_first() {
 pub fn encryption_by_rustls() {
     let rig = Rig::with(|config| {
         config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
-        config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+        config.rules = HbaRule::parse_all("hostssl all all all trust").unwrap();
     });
     let mut client = encrypted(&rig);
     let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";

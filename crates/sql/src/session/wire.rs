@@ -8,7 +8,7 @@ use super::{Block, Database, Portal, Session, queries};
 use settings::priority;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
-use settings::{SettingRow, Settings, Source};
+use settings::{SettingRow, SettingSource, Settings};
 use stage::Class;
 use statement::bulk::Leavings;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -45,20 +45,20 @@ impl Database {
                 }
             }
         };
-        given(&self.roles.of_database(database), Source::Database);
+        given(&self.roles.of_database(database), SettingSource::Database);
         if let Some(role) = &role {
-            given(&role.settings, Source::Role);
-            given(role.settings_in.get(database).map_or(&[], |list| list), Source::Role);
+            given(&role.settings, SettingSource::Role);
+            given(role.settings_in.get(database).map_or(&[], |list| list), SettingSource::Role);
         }
         let application = wishes.iter().rev().find(|(name, _)| name == "application_name");
         let application = application.map_or("", |(_, value)| value);
         if let Some(class) = server.rules.of_session(user, database, application) {
-            settings.start_with("overtake.priority", class.name(), Source::Rule)?;
+            settings.start_with("overtake.priority", class.name(), SettingSource::Rule)?;
             // The client may ask for what the rule gives.
             settings.begun();
         }
         for (name, value) in wishes {
-            settings.start_with(name, value, Source::Client)?;
+            settings.start_with(name, value, SettingSource::Client)?;
         }
         settings.begun();
         Ok((settings, notices))

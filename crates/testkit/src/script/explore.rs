@@ -3,7 +3,7 @@
 //! **Invariant:** an interleaving is chosen step by step among the sessions that do not wait, so each run is one that
 //! can happen, and each that can happen is run once. Every run starts from fresh tables.
 
-use super::statement::{Begin, Keys, Level, Statement};
+use super::statement::{Begin, Keys, Level, ScriptStatement};
 use super::{Script, ScriptStep};
 
 /// Result of a statement.
@@ -26,7 +26,7 @@ pub trait Executor {
     /// Creates the script's tables and rows anew, and an idle session for each of the script's.
     fn set_up(&mut self, script: &Script, level: Level);
     /// Runs a statement; a `begin` includes its level. Returns `None` if the statement waits.
-    fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply>;
+    fn submit(&mut self, session: usize, statement: &ScriptStatement) -> Option<Reply>;
     /// Returns the result of a session's statement that waited, or `None` if it still waits.
     fn resume(&mut self, session: usize) -> Option<Reply>;
     /// Rolls back all transactions that are open or wait, and returns the rows of each table in the order of their
@@ -140,14 +140,14 @@ impl<'s, 'e> Interleaving<'s, 'e> {
     fn step(&mut self, session: usize) {
         let step = &self.script.sessions[session].steps[self.next[session]];
         let own = self.script.sessions[session].begin;
-        if !self.open[session] && !matches!(step.statement, Statement::Begin(_)) {
-            let begin = Statement::Begin(Begin { level: Some(own.level.unwrap_or(self.level)), ..own });
+        if !self.open[session] && !matches!(step.statement, ScriptStatement::Begin(_)) {
+            let begin = ScriptStatement::Begin(Begin { level: Some(own.level.unwrap_or(self.level)), ..own });
             assert_eq!(self.executor.submit(session, &begin), Some(Reply::Done), "{}: begin", self.script.name);
         }
         self.open[session] = true;
         let statement = match &step.statement {
-            Statement::Begin(begin) => {
-                Statement::Begin(Begin { level: Some(begin.level.or(own.level).unwrap_or(self.level)), ..*begin })
+            ScriptStatement::Begin(begin) => {
+                ScriptStatement::Begin(Begin { level: Some(begin.level.or(own.level).unwrap_or(self.level)), ..*begin })
             }
             statement => statement.clone(),
         };
@@ -175,15 +175,15 @@ impl<'s, 'e> Interleaving<'s, 'e> {
         let step = &self.script.sessions[session].steps[self.next[session]];
         self.next[session] += 1;
         match step.statement {
-            Statement::Commit => self.committed[session] &= *reply == Reply::Done,
-            Statement::Rollback => self.committed[session] = false,
+            ScriptStatement::Commit => self.committed[session] &= *reply == Reply::Done,
+            ScriptStatement::Rollback => self.committed[session] = false,
             _ => {}
         }
         if let Reply::Failed(state) = reply {
             self.committed[session] &= !CONFLICTS.contains(&state.as_str());
         }
         // A commit ends the transaction whatever it replies.
-        self.open[session] &= !matches!(step.statement, Statement::Commit | Statement::Rollback);
+        self.open[session] &= !matches!(step.statement, ScriptStatement::Commit | ScriptStatement::Rollback);
         let said = self.words(step, reply);
         self.say(&format!("{}{said}", step.name));
         self.replies[session].push(said);
@@ -203,7 +203,7 @@ impl<'s, 'e> Interleaving<'s, 'e> {
             (Reply::RolledBack, _) => "=rollback".to_owned(),
             (Reply::Failed(state), _) => format!("!{state}"),
             (Reply::Rows(rows), _) if rows.is_empty() => "=none".to_owned(),
-            (Reply::Rows(rows), Statement::Read { rows: which, .. })
+            (Reply::Rows(rows), ScriptStatement::Read { rows: which, .. })
                 if matches!(which.keys, Keys::One(_)) && 1 < rows[0].len() =>
             {
                 format!("={}", joined(rows[0][1..].iter().map(|value| number(*value)), "/"))

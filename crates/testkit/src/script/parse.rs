@@ -1,9 +1,10 @@
 //! Parser of scripts: from a file's text to a [`Script`].
 
 use super::statement::{
-    Begin, Class, Comparison, Keys, Level, NewValue, RowCondition, RowLock, Statement, TABLE_MODES, Wait, Which,
+    Begin, CompareOp, Keys, Level, NewValue, RowCondition, RowLock, ScriptClass, ScriptStatement, TABLE_MODES, Wait,
+    Which,
 };
-use super::{Expectation, Script, ScriptStep, Session, Table, Who};
+use super::{Expectation, Script, ScriptSession, ScriptStep, ScriptTable, Who};
 use std::collections::BTreeSet;
 
 /// Parses a script.
@@ -56,7 +57,7 @@ fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
             if columns.is_empty() {
                 return Err("a table has columns".to_owned());
             }
-            script.tables.push(Table { name, columns, indexes: Vec::new(), rows: Vec::new() });
+            script.tables.push(ScriptTable { name, columns, indexes: Vec::new(), rows: Vec::new() });
         }
         kind @ ("index" | "unique") => {
             let table = table(script, &mut words)?;
@@ -74,7 +75,7 @@ fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
         "session" => {
             let name = words.word()?.to_owned();
             let begin = begin(&mut words)?;
-            script.sessions.push(Session { name, begin, steps: Vec::new() });
+            script.sessions.push(ScriptSession { name, begin, steps: Vec::new() });
         }
         "permutation" => {
             let steps = words.rest();
@@ -98,16 +99,16 @@ fn parse_line(script: &mut Script, line: &str) -> Result<(), String> {
     words.end()
 }
 
-fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<Statement, String> {
+fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<ScriptStatement, String> {
     Ok(match words.word()? {
-        "begin" => Statement::Begin(begin(words)?),
+        "begin" => ScriptStatement::Begin(begin(words)?),
         "read" => {
             let table = table(script, words)?;
             let rows = which(script, table, words)?;
             let backward = words.take("desc");
             let limit = if words.take("limit") { Some(number(words.word()?)? as usize) } else { None };
             let lock = if words.take("for") { Some((row_lock(words)?, wait(words)?)) } else { None };
-            Statement::Read { table, rows, backward, limit, lock }
+            ScriptStatement::Read { table, rows, backward, limit, lock }
         }
         "insert" => {
             let table = table(script, words)?;
@@ -115,7 +116,7 @@ fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<Statement, 
             if values.len() != script.tables[table].columns.len() {
                 return Err("a row has a value for each column".to_owned());
             }
-            Statement::Insert { table, values }
+            ScriptStatement::Insert { table, values }
         }
         "update" => {
             let table = table(script, words)?;
@@ -127,11 +128,11 @@ fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<Statement, 
             while words.take(",") {
                 set.push(set_column(script, table, words)?);
             }
-            Statement::Update { table, rows: Which { keys, condition: condition(script, table, words)? }, set }
+            ScriptStatement::Update { table, rows: Which { keys, condition: condition(script, table, words)? }, set }
         }
         "delete" => {
             let table = table(script, words)?;
-            Statement::Delete { table, rows: which(script, table, words)? }
+            ScriptStatement::Delete { table, rows: which(script, table, words)? }
         }
         "lock" => {
             let table = table(script, words)?;
@@ -142,13 +143,13 @@ fn parse_statement(script: &Script, words: &mut Words<'_>) -> Result<Statement, 
                 None => (&*all, Wait::Block),
             };
             let mode = TABLE_MODES.iter().position(|name| *name == mode).ok_or("no mode of a table lock")?;
-            Statement::LockTable { table, mode, wait }
+            ScriptStatement::LockTable { table, mode, wait }
         }
-        "savepoint" => Statement::Savepoint(words.word()?.to_owned()),
-        "rollback" if words.take("to") => Statement::RollbackTo(words.word()?.to_owned()),
-        "release" => Statement::Release(words.word()?.to_owned()),
-        "commit" => Statement::Commit,
-        "rollback" => Statement::Rollback,
+        "savepoint" => ScriptStatement::Savepoint(words.word()?.to_owned()),
+        "rollback" if words.take("to") => ScriptStatement::RollbackTo(words.word()?.to_owned()),
+        "release" => ScriptStatement::Release(words.word()?.to_owned()),
+        "commit" => ScriptStatement::Commit,
+        "rollback" => ScriptStatement::Rollback,
         _ => return Err("unknown statement".to_owned()),
     })
 }
@@ -164,7 +165,7 @@ fn column(script: &Script, table: usize, name: &str) -> Result<usize, String> {
 }
 
 fn session_of(script: &Script, step: &str) -> Result<usize, String> {
-    let has = |session: &Session| session.steps.iter().any(|other| other.name == step);
+    let has = |session: &ScriptSession| session.steps.iter().any(|other| other.name == step);
     script.sessions.iter().position(has).ok_or_else(|| format!("no step is called {step}"))
 }
 
@@ -198,9 +199,9 @@ fn begin(words: &mut Words<'_>) -> Result<Begin, String> {
             "level" => begin.level = Some(level(words)?),
             "class" => {
                 begin.class = match words.word()? {
-                    "high" => Class::High,
-                    "normal" => Class::Normal,
-                    "low" => Class::Low,
+                    "high" => ScriptClass::High,
+                    "normal" => ScriptClass::Normal,
+                    "low" => ScriptClass::Low,
                     _ => return Err("no class".to_owned()),
                 }
             }
@@ -237,10 +238,10 @@ fn condition(script: &Script, table: usize, words: &mut Words<'_>) -> Result<Opt
     }
     let column = column(script, table, words.word()?)?;
     let comparison = match words.word()? {
-        "=" => Comparison::Equal,
-        "<>" => Comparison::NotEqual,
-        "<" => Comparison::Less,
-        ">" => Comparison::Greater,
+        "=" => CompareOp::Equal,
+        "<>" => CompareOp::NotEqual,
+        "<" => CompareOp::Less,
+        ">" => CompareOp::Greater,
         _ => return Err("no comparison".to_owned()),
     };
     Ok(Some(RowCondition { column, comparison, value: number(words.word()?)? }))

@@ -1,7 +1,7 @@
 //! Check of SERIALIZABLE without expectations: the committed sessions must give the results of some serial order.
 
 use super::explore::{Executor, InterleavingOutcome, run};
-use super::{Level, Script, ScriptStep, Statement, Wait};
+use super::{Level, Script, ScriptStatement, ScriptStep, Wait};
 use std::collections::HashMap;
 
 /// Describes each outcome at SERIALIZABLE that equals no serial order of the sessions that committed; empty if all do.
@@ -33,8 +33,9 @@ pub fn check_serial(script: &Script, outcomes: &[InterleavingOutcome], executor:
 }
 
 fn is_serial(script: &Script) -> bool {
-    let ends = |step: &&ScriptStep| matches!(step.statement, Statement::Commit | Statement::Rollback);
-    let skips = |step: &ScriptStep| matches!(step.statement, Statement::Read { lock: Some((_, Wait::SkipLocked)), .. });
+    let ends = |step: &&ScriptStep| matches!(step.statement, ScriptStatement::Commit | ScriptStatement::Rollback);
+    let skips =
+        |step: &ScriptStep| matches!(step.statement, ScriptStatement::Read { lock: Some((_, Wait::SkipLocked)), .. });
     let is_mixed =
         script.sessions.iter().any(|session| session.begin.level.is_some_and(|own| own != Level::Serializable));
     !is_mixed

@@ -1,11 +1,11 @@
 //! Steps as PostgreSQL's SQL.
 
-use super::Table;
-use super::statement::{Begin, Comparison, Keys, Level, NewValue, RowLock, Statement, TABLE_MODES, Wait, Which};
+use super::ScriptTable;
+use super::statement::{Begin, CompareOp, Keys, Level, NewValue, RowLock, ScriptStatement, TABLE_MODES, Wait, Which};
 use std::fmt::Write as _;
 
 /// Returns the statements that create a table, its indexes and its rows.
-pub fn to_sql_table(table: &Table) -> Vec<String> {
+pub fn to_sql_table(table: &ScriptTable) -> Vec<String> {
     let columns: Vec<String> = (table.columns.iter().enumerate())
         .map(|(at, column)| format!("{column} bigint{}", if at == 0 { " primary key" } else { "" }))
         .collect();
@@ -19,15 +19,15 @@ pub fn to_sql_table(table: &Table) -> Vec<String> {
 }
 
 /// Returns a step as SQL. `level` is the level of a transaction whose beginning names none.
-pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
+pub fn to_sql(tables: &[ScriptTable], level: Level, statement: &ScriptStatement) -> String {
     match statement {
-        Statement::Begin(Begin { level: own, read_only, deferrable, .. }) => {
+        ScriptStatement::Begin(Begin { level: own, read_only, deferrable, .. }) => {
             let mut sql = format!("BEGIN ISOLATION LEVEL {}", own.unwrap_or(level).name().to_uppercase());
             sql.push_str(if *read_only { " READ ONLY" } else { "" });
             sql.push_str(if *deferrable { " DEFERRABLE" } else { "" });
             sql
         }
-        Statement::Read { table, rows, backward, limit, lock } => {
+        ScriptStatement::Read { table, rows, backward, limit, lock } => {
             let table = &tables[*table];
             let desc = if *backward { " DESC" } else { "" };
             let mut sql = format!("SELECT * FROM {}{} ORDER BY ", table.name, conditions(table, rows));
@@ -50,8 +50,8 @@ pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
             }
             sql
         }
-        Statement::Insert { table, values } => insert(&tables[*table], values),
-        Statement::Update { table, rows, set } => {
+        ScriptStatement::Insert { table, values } => insert(&tables[*table], values),
+        ScriptStatement::Update { table, rows, set } => {
             let table = &tables[*table];
             let set: Vec<String> = set
                 .iter()
@@ -64,22 +64,22 @@ pub fn to_sql(tables: &[Table], level: Level, statement: &Statement) -> String {
                 .collect();
             format!("UPDATE {} SET {}{}", table.name, set.join(", "), conditions(table, rows))
         }
-        Statement::Delete { table, rows } => {
+        ScriptStatement::Delete { table, rows } => {
             format!("DELETE FROM {}{}", tables[*table].name, conditions(&tables[*table], rows))
         }
-        Statement::LockTable { table, mode, wait } => {
+        ScriptStatement::LockTable { table, mode, wait } => {
             let mode = TABLE_MODES[*mode].to_uppercase();
             format!("LOCK TABLE {} IN {mode} MODE{}", tables[*table].name, wait_words(*wait))
         }
-        Statement::Savepoint(name) => format!("SAVEPOINT {name}"),
-        Statement::RollbackTo(name) => format!("ROLLBACK TO {name}"),
-        Statement::Release(name) => format!("RELEASE {name}"),
-        Statement::Commit => "COMMIT".to_owned(),
-        Statement::Rollback => "ROLLBACK".to_owned(),
+        ScriptStatement::Savepoint(name) => format!("SAVEPOINT {name}"),
+        ScriptStatement::RollbackTo(name) => format!("ROLLBACK TO {name}"),
+        ScriptStatement::Release(name) => format!("RELEASE {name}"),
+        ScriptStatement::Commit => "COMMIT".to_owned(),
+        ScriptStatement::Rollback => "ROLLBACK".to_owned(),
     }
 }
 
-fn insert(table: &Table, values: &[Option<i64>]) -> String {
+fn insert(table: &ScriptTable, values: &[Option<i64>]) -> String {
     let values: Vec<String> = values.iter().map(|value| number(*value)).collect();
     format!("INSERT INTO {} VALUES ({})", table.name, values.join(", "))
 }
@@ -96,7 +96,7 @@ fn wait_words(wait: Wait) -> &'static str {
     }
 }
 
-fn conditions(table: &Table, rows: &Which) -> String {
+fn conditions(table: &ScriptTable, rows: &Which) -> String {
     let mut all = Vec::new();
     let between = |column: &str, low: i64, high: i64| format!("{column} BETWEEN {low} AND {high}");
     match rows.keys {
@@ -107,10 +107,10 @@ fn conditions(table: &Table, rows: &Which) -> String {
     }
     if let Some(condition) = rows.condition {
         let sign = match condition.comparison {
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "<>",
-            Comparison::Less => "<",
-            Comparison::Greater => ">",
+            CompareOp::Equal => "=",
+            CompareOp::NotEqual => "<>",
+            CompareOp::Less => "<",
+            CompareOp::Greater => ">",
         };
         all.push(format!("{} {sign} {}", table.columns[condition.column], condition.value));
     }

@@ -35,7 +35,7 @@ impl fmt::Display for Level {
 
 /// Priority class of a session, which PostgreSQL does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Class {
+pub enum ScriptClass {
     /// Overtakes the others.
     High,
     /// The default.
@@ -51,7 +51,7 @@ pub struct Begin {
     /// Isolation level; `None`: the level under test.
     pub level: Option<Level>,
     /// Priority class.
-    pub class: Class,
+    pub class: ScriptClass,
     /// True for READ ONLY.
     pub read_only: bool,
     /// True for DEFERRABLE.
@@ -86,7 +86,7 @@ pub struct RowCondition {
     /// Position of the column.
     pub column: usize,
     /// Operator of the comparison.
-    pub comparison: Comparison,
+    pub comparison: CompareOp,
     /// Number to compare with.
     pub value: i64,
 }
@@ -95,17 +95,17 @@ impl RowCondition {
     /// Returns true if a column's value fulfils the condition.
     pub fn holds(self, value: Option<i64>) -> bool {
         value.is_some_and(|value| match self.comparison {
-            Comparison::Equal => value == self.value,
-            Comparison::NotEqual => value != self.value,
-            Comparison::Less => value < self.value,
-            Comparison::Greater => self.value < value,
+            CompareOp::Equal => value == self.value,
+            CompareOp::NotEqual => value != self.value,
+            CompareOp::Less => value < self.value,
+            CompareOp::Greater => self.value < value,
         })
     }
 }
 
 /// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum CompareOp {
     /// `=`.
     Equal,
     /// `<>`.
@@ -159,7 +159,7 @@ pub enum Wait {
     SkipLocked,
 }
 
-/// The eight modes of a table lock, weakest first; [`Statement::LockTable`] has an index of this.
+/// The eight modes of a table lock, weakest first; [`ScriptStatement::LockTable`] has an index of this.
 pub const TABLE_MODES: [&str; 8] = [
     "access share",
     "row share",
@@ -173,7 +173,7 @@ pub const TABLE_MODES: [&str; 8] = [
 
 /// Statement of a step. Tables and columns are given by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Statement {
+pub enum ScriptStatement {
     /// `begin [level L] [class C] [read only] [deferrable]`
     Begin(Begin),
     /// `read T ROWS [desc] [limit N] [for update|no key update|share|key share [nowait|skip locked]]`, where `ROWS` is

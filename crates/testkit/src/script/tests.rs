@@ -21,14 +21,14 @@ expect read committed, repeatable read  # a comment
 fn a_script_is_read() {
     let script = parse("lost", LOST_UPDATE).unwrap();
     assert_eq!(script.sessions.len(), 2);
-    assert_eq!(script.sessions[0].begin.class, Class::High);
+    assert_eq!(script.sessions[0].begin.class, ScriptClass::High);
     assert_eq!(
         script.sessions[0].steps[0].statement,
-        Statement::Update {
+        ScriptStatement::Update {
             table: 0,
             rows: Which {
                 keys: Keys::One(1),
-                condition: Some(RowCondition { column: 1, comparison: Comparison::Greater, value: 3 })
+                condition: Some(RowCondition { column: 1, comparison: CompareOp::Greater, value: 3 })
             },
             set: vec![(1, NewValue::Plus(1, 1)), (0, NewValue::To(Some(1)))],
         }
@@ -75,7 +75,7 @@ fn steps_print_as_sql() {
 struct Toy {
     value: i64,
     holder: Option<usize>,
-    waiting: Vec<(usize, Statement)>,
+    waiting: Vec<(usize, ScriptStatement)>,
 }
 
 impl Executor for Toy {
@@ -83,11 +83,11 @@ impl Executor for Toy {
         *self = Toy { value: script.tables[0].rows[0][1].unwrap(), ..Toy::default() };
     }
 
-    fn submit(&mut self, session: usize, statement: &Statement) -> Option<Reply> {
+    fn submit(&mut self, session: usize, statement: &ScriptStatement) -> Option<Reply> {
         match statement {
-            Statement::Begin(_) => Some(Reply::Done),
-            Statement::Read { .. } => Some(Reply::Rows(vec![vec![Some(1), Some(self.value)]])),
-            Statement::Update { set, .. } => {
+            ScriptStatement::Begin(_) => Some(Reply::Done),
+            ScriptStatement::Read { .. } => Some(Reply::Rows(vec![vec![Some(1), Some(self.value)]])),
+            ScriptStatement::Update { set, .. } => {
                 if self.holder.is_some_and(|holder| holder != session) {
                     self.waiting.push((session, statement.clone()));
                     return None;
@@ -96,7 +96,7 @@ impl Executor for Toy {
                 self.value = set[0].1.value(&[Some(1), Some(self.value)]).unwrap();
                 Some(Reply::Count(1))
             }
-            Statement::Commit => {
+            ScriptStatement::Commit => {
                 self.holder = self.holder.filter(|holder| *holder != session);
                 Some(Reply::Done)
             }

@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig};
 use proxy::{Upstream, UpstreamOptions};
-use server::{Config, Door, DoorOptions, Mode, Rule, Server};
+use server::{Config, Door, DoorOptions, HbaRule, Mode, Server};
 use sessions::Views;
 use settings::Defaults;
 use sql::session::Database;
@@ -20,7 +20,7 @@ struct Served {
 }
 
 fn door(mode: Mode) -> Door {
-    Door::new(&DoorOptions { mode, gate: gate::Settings::of_priorities(4), ..DoorOptions::default() }).unwrap()
+    Door::new(&DoorOptions { mode, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() }).unwrap()
 }
 
 fn runtime() -> Runtime {
@@ -195,7 +195,7 @@ pub fn a_connection_is_encrypted_if_it_can_be() {
         [&include_bytes!("../../../wire/tests/tls/cert.pem")[..], include_bytes!("../../../wire/tests/tls/key.pem")];
     let served = engine_with("127.0.0.1:0", Mode::Fixed, |config| {
         config.tls = Some(wire::tls::from_pem(certificate, key).unwrap());
-        config.rules = Rule::parse_all("hostssl all all all trust").unwrap();
+        config.rules = HbaRule::parse_all("hostssl all all all trust").unwrap();
     });
     let tls = wire::tls::client::unverified().unwrap();
     let connected = |served: &Served, target: Target| served.runtime.block_on(Client::connect(&target)).map(drop);

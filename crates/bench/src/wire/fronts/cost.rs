@@ -9,7 +9,7 @@ use super::super::postgres::Programs;
 use super::super::servers::{MeasuredServer, postgres};
 use super::{gate, pgbouncer};
 use crate::report::{BarChart, Report, TextTable, number};
-use ::gate::{Arrival, Ending, Gate, Settings, Time};
+use ::gate::{Arrival, Ending, Gate, GateSettings, Time};
 use host::stop::Stop;
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ pub fn measure(report: &mut Report, duration: Duration, rounds: u32, stop: &Stop
 /// one arrives.
 fn decision_us() -> f64 {
     const TRANSACTIONS: u32 = 1_000_000;
-    let mut gate = Gate::new(Settings::of_priorities(8)).expect("the settings of priorities make a gate");
+    let mut gate = Gate::new(GateSettings::of_priorities(8)).expect("the settings of priorities make a gate");
     let classes = ["high", "normal", "low"].map(|name| gate.settings().class(name).expect("it is there"));
     let mut now = 0;
     let mut inside = std::collections::VecDeque::new();
