@@ -114,7 +114,7 @@ async fn get_known<D: Front>(
     let begun = log_in(shared, &mut conn, &mut origin, &mut user, &mut stranger);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
         Ok(begun) => begun,
-        Err(_) => Err(SqlError::new(SqlState("57014"), "canceling authentication due to timeout").into()),
+        Err(_) => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling authentication due to timeout").into()),
     };
     let error = match begun {
         Ok(Some((place, opened, seen, is_logged))) => {
@@ -140,7 +140,7 @@ async fn get_known<D: Front>(
             let (state, reason) = (error.state(), error.message());
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
-        if error.state().0 == "28P01" {
+        if error.state() == SqlState::INVALID_PASSWORD {
             // The connection counts neither as a stranger nor as a client now. If the client or the server goes
             // meanwhile, nothing keeps it.
             let delay = shared.attempts.failed(origin.address, &user, Instant::now());

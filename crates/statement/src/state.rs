@@ -229,11 +229,135 @@ impl SqlState {
     pub const DATABASE_DROPPED: SqlState = SqlState("57P04");
     /// `57P05`
     pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
+    /// `F0000`
+    pub const CONFIG_FILE_ERROR: SqlState = SqlState("F0000");
     /// `XX000`
     pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
 }
 
 impl SqlState {
+    /// All codes of this file, in their order.
+    const ALL: &[SqlState] = &[
+        SqlState::SUCCESSFUL_COMPLETION,
+        SqlState::WARNING,
+        SqlState::NO_DATA,
+        SqlState::CONNECTION_FAILURE,
+        SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+        SqlState::PROTOCOL_VIOLATION,
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::INVALID_GRANT_OPERATION,
+        SqlState::CARDINALITY_VIOLATION,
+        SqlState::DATA_EXCEPTION,
+        SqlState::STRING_DATA_RIGHT_TRUNCATION,
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        SqlState::NULL_VALUE_NOT_ALLOWED,
+        SqlState::INVALID_DATETIME_FORMAT,
+        SqlState::DATETIME_FIELD_OVERFLOW,
+        SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+        SqlState::INVALID_USE_OF_ESCAPE_CHARACTER,
+        SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+        SqlState::SUBSTRING_ERROR,
+        SqlState::DIVISION_BY_ZERO,
+        SqlState::INVALID_PRECEDING_OR_FOLLOWING_SIZE,
+        SqlState::INVALID_ARGUMENT_FOR_NTILE_FUNCTION,
+        SqlState::INTERVAL_FIELD_OVERFLOW,
+        SqlState::INVALID_ARGUMENT_FOR_NTH_VALUE_FUNCTION,
+        SqlState::INVALID_REGULAR_EXPRESSION,
+        SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
+        SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+        SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET_FUNCTION,
+        SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+        SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        SqlState::INVALID_PARAMETER_VALUE,
+        SqlState::INVALID_ESCAPE_SEQUENCE,
+        SqlState::ARRAY_SUBSCRIPT_ERROR,
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        SqlState::INVALID_BINARY_REPRESENTATION,
+        SqlState::BAD_COPY_FILE_FORMAT,
+        SqlState::UNTRANSLATABLE_CHARACTER,
+        SqlState::NOT_NULL_VIOLATION,
+        SqlState::FOREIGN_KEY_VIOLATION,
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::CHECK_VIOLATION,
+        SqlState::ACTIVE_SQL_TRANSACTION,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        SqlState::INVALID_PASSWORD,
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        SqlState::INVALID_CURSOR_NAME,
+        SqlState::INVALID_SAVEPOINT_SPECIFICATION,
+        SqlState::INVALID_CATALOG_NAME,
+        SqlState::INVALID_SCHEMA_NAME,
+        SqlState::TRANSACTION_ROLLBACK,
+        SqlState::SERIALIZATION_FAILURE,
+        SqlState::DEADLOCK_DETECTED,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        SqlState::SYNTAX_ERROR,
+        SqlState::INVALID_NAME,
+        SqlState::NAME_TOO_LONG,
+        SqlState::DUPLICATE_COLUMN,
+        SqlState::AMBIGUOUS_COLUMN,
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::UNDEFINED_OBJECT,
+        SqlState::DUPLICATE_OBJECT,
+        SqlState::DUPLICATE_ALIAS,
+        SqlState::AMBIGUOUS_FUNCTION,
+        SqlState::GROUPING_ERROR,
+        SqlState::DATATYPE_MISMATCH,
+        SqlState::WRONG_OBJECT_TYPE,
+        SqlState::INVALID_FOREIGN_KEY,
+        SqlState::CANNOT_COERCE,
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::GENERATED_ALWAYS,
+        SqlState::RESERVED_NAME,
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_PARAMETER,
+        SqlState::DUPLICATE_CURSOR,
+        SqlState::DUPLICATE_PREPARED_STATEMENT,
+        SqlState::DUPLICATE_SCHEMA,
+        SqlState::DUPLICATE_TABLE,
+        SqlState::AMBIGUOUS_PARAMETER,
+        SqlState::AMBIGUOUS_ALIAS,
+        SqlState::INVALID_COLUMN_REFERENCE,
+        SqlState::INVALID_CURSOR_DEFINITION,
+        SqlState::INVALID_TABLE_DEFINITION,
+        SqlState::INVALID_OBJECT_DEFINITION,
+        SqlState::INDETERMINATE_DATATYPE,
+        SqlState::INVALID_RECURSION,
+        SqlState::WINDOWING_ERROR,
+        SqlState::INSUFFICIENT_RESOURCES,
+        SqlState::OUT_OF_MEMORY,
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        SqlState::STATEMENT_TOO_COMPLEX,
+        SqlState::TOO_MANY_COLUMNS,
+        SqlState::TOO_MANY_ARGUMENTS,
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        SqlState::OBJECT_IN_USE,
+        SqlState::CANT_CHANGE_RUNTIME_PARAM,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::QUERY_CANCELED,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::DATABASE_DROPPED,
+        SqlState::IDLE_SESSION_TIMEOUT,
+        SqlState::CONFIG_FILE_ERROR,
+        SqlState::INTERNAL_ERROR,
+    ];
+
+    /// Returns the code that is written so, if it is one of this file.
+    pub fn of_code(code: &str) -> Option<SqlState> {
+        let place = SqlState::ALL.binary_search_by_key(&code, |state| state.0).ok()?;
+        SqlState::ALL.get(place).copied()
+    }
+
     /// Returns the class of the code: its first two characters.
     pub fn class(self) -> &'static str {
         &self.0[..2]
@@ -249,5 +373,17 @@ impl fmt::Display for SqlState {
 impl fmt::Debug for SqlState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_in_order_and_found() {
+        assert!(SqlState::ALL.is_sorted_by_key(|state| state.0));
+        assert!(SqlState::ALL.iter().all(|state| SqlState::of_code(state.0) == Some(*state)));
+        assert_eq!(SqlState::of_code("99999"), None);
     }
 }

@@ -9,13 +9,13 @@ use statement::error::Cancellation;
 use statement::{SqlError, SqlResult, SqlState};
 use std::time::Duration;
 
-fn error(state: &'static str, message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState(state), message)
+fn error(state: SqlState, message: impl Into<String>) -> SqlError {
+    SqlError::new(state, message)
 }
 
 /// Violation of the protocol.
 pub fn protocol(message: impl Into<String>) -> SqlError {
-    error("08P01", message)
+    error(SqlState::PROTOCOL_VIOLATION, message)
 }
 
 /// `08P01` or `22021`: the body of a message does not match its kind.
@@ -26,7 +26,10 @@ pub fn malformed(malformed: Malformed) -> SqlError {
         Malformed::Unterminated => protocol("invalid string in message"),
         Malformed::NotUtf8(bytes, count) => {
             let bytes: Vec<String> = bytes[..count].iter().map(|byte| format!("0x{byte:02x}")).collect();
-            error("22021", format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")))
+            error(
+                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")),
+            )
         }
     }
 }
@@ -36,9 +39,10 @@ pub fn broken(broken: Broken) -> SqlError {
     match broken {
         Broken::Kind(kind) => unexpected(kind),
         Broken::Length(_) => protocol("invalid message length"),
-        Broken::TooLong(length) => {
-            error("54000", format!("a message of {length} bytes is longer than this server accepts"))
-        }
+        Broken::TooLong(length) => error(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("a message of {length} bytes is longer than this server accepts"),
+        ),
     }
 }
 
@@ -53,10 +57,10 @@ pub fn gone(gone: Gone) -> Option<SqlError> {
         Gone::Client | Gone::Unread(_) => None,
         Gone::Idle => Some(idle(false)),
         Gone::NoRoom => Some(SqlError::no_room()),
-        Gone::Fault => Some(error("XX000", "the statement ended by a fault of this program")),
+        Gone::Fault => Some(error(SqlState::INTERNAL_ERROR, "the statement ended by a fault of this program")),
         Gone::Confused => Some(protocol("terminating connection because protocol synchronization was lost")),
         Gone::Waited(time) => Some(waited(time)),
-        Gone::Server => Some(error("57P01", "terminating connection due to administrator command")),
+        Gone::Server => Some(error(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")),
     }
 }
 
@@ -70,20 +74,23 @@ fn waited(time: Duration) -> SqlError {
 /// Error for a client that has been silent for too long.
 pub fn idle(in_transaction: bool) -> SqlError {
     match in_transaction {
-        true => error("25P03", "terminating connection due to idle-in-transaction timeout"),
-        false => error("57P05", "terminating connection due to idle-session timeout"),
+        true => error(
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            "terminating connection due to idle-in-transaction timeout",
+        ),
+        false => error(SqlState::IDLE_SESSION_TIMEOUT, "terminating connection due to idle-session timeout"),
     }
 }
 
 /// `53200`: prepared statements and portals of the session take more than `most` bytes.
 pub fn out_of_memory(most: usize) -> SqlError {
     let detail = format!("Prepared statements and portals of one session may take {} kB.", most >> 10);
-    error("53200", "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
+    error(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail).hint("Close some, or raise overtake.session_memory.")
 }
 
 /// `57014`: the client has given up its COPY.
 pub fn copy_failed(why: &str) -> SqlError {
-    error("57014", format!("COPY from stdin failed: {why}"))
+    error(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {why}"))
 }
 
 /// Error for a statement that was cancelled before it began.
@@ -106,7 +113,7 @@ pub fn unexpected_in_copy(kind: u8) -> SqlError {
 /// `26000`: no such prepared statement.
 pub fn no_statement(name: &str) -> SqlError {
     error(
-        "26000",
+        SqlState::INVALID_SQL_STATEMENT_NAME,
         match name {
             "" => "unnamed prepared statement does not exist".to_owned(),
             name => format!("prepared statement \"{name}\" does not exist"),
@@ -116,37 +123,40 @@ pub fn no_statement(name: &str) -> SqlError {
 
 /// `42P05`: the prepared statement exists already.
 pub fn statement_exists(name: &str) -> SqlError {
-    error("42P05", format!("prepared statement \"{name}\" already exists"))
+    error(SqlState::DUPLICATE_PREPARED_STATEMENT, format!("prepared statement \"{name}\" already exists"))
 }
 
 /// `34000`: no such portal.
 pub fn no_portal(name: &str) -> SqlError {
-    error("34000", format!("portal \"{name}\" does not exist"))
+    error(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
 /// `42P03`: the portal exists already.
 pub fn portal_exists(name: &str) -> SqlError {
-    error("42P03", format!("cursor \"{name}\" already exists"))
+    error(SqlState::DUPLICATE_CURSOR, format!("cursor \"{name}\" already exists"))
 }
 
 /// `55000`: the portal cannot be run.
 pub fn cannot_be_run(name: &str) -> SqlError {
-    error("55000", format!("portal \"{name}\" cannot be run"))
+    error(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, format!("portal \"{name}\" cannot be run"))
 }
 
 /// `25P02`: the transaction is aborted.
 pub fn aborted() -> SqlError {
-    error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+    error(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
 }
 
 /// Warning that SET LOCAL does nothing outside of a transaction block.
 pub fn local_alone() -> SqlError {
-    error("25P01", "SET LOCAL can only be used in transaction blocks")
+    error(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks")
 }
 
 /// `22023`: unknown format code.
 pub fn format_code(code: i16) -> SqlError {
-    error("22023", format!("unsupported format code: {code}"))
+    error(SqlState::INVALID_PARAMETER_VALUE, format!("unsupported format code: {code}"))
 }
 
 /// `08P01`: the numbers of formats and of parameters differ.
@@ -184,23 +194,26 @@ pub fn target(message: &str, kind: u8) -> SqlError {
 
 /// `53300`: all connections are in use.
 pub fn too_many() -> SqlError {
-    error("53300", "sorry, too many clients already")
+    error(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
 }
 
 /// `53300`: the remaining connections are reserved.
 pub fn reserved() -> SqlError {
-    error("53300", "remaining connection slots are reserved for non-replication superuser connections")
+    error(
+        SqlState::TOO_MANY_CONNECTIONS,
+        "remaining connection slots are reserved for non-replication superuser connections",
+    )
 }
 
 /// `53300`: the role has reached its limit of sessions.
 pub fn too_many_of(role: &str) -> SqlError {
-    error("53300", format!("too many connections for role \"{role}\""))
+    error(SqlState::TOO_MANY_CONNECTIONS, format!("too many connections for role \"{role}\""))
 }
 
 /// `28000`: no rule of `pg_hba.conf` matches the client.
 pub fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
     error(
-        "28000",
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
         format!("no pg_hba.conf entry for host \"{from}\", user \"{user}\", database \"{database}\", {encryption}"),
     )
 }
@@ -208,43 +221,43 @@ pub fn no_entry(from: &str, user: &str, database: &str, encryption: &str) -> Sql
 /// `28000`: a rule of `pg_hba.conf` rejects the client.
 pub fn rejected(from: &str, user: &str, database: &str, encryption: &str) -> SqlError {
     let who = format!("host \"{from}\", user \"{user}\", database \"{database}\", {encryption}");
-    error("28000", format!("pg_hba.conf rejects connection for {who}"))
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, format!("pg_hba.conf rejects connection for {who}"))
 }
 
 /// `28000`: no such role.
 pub fn no_role(name: &str) -> SqlError {
-    error("28000", format!("role \"{name}\" does not exist"))
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, format!("role \"{name}\" does not exist"))
 }
 
 /// `28000`: the role has no `LOGIN`.
 pub fn may_not_log_in(name: &str) -> SqlError {
-    error("28000", format!("role \"{name}\" is not permitted to log in"))
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, format!("role \"{name}\" is not permitted to log in"))
 }
 
 /// `28P01`: the password is wrong.
 pub fn wrong_password(user: &str) -> SqlError {
-    error("28P01", format!("password authentication failed for user \"{user}\""))
+    error(SqlState::INVALID_PASSWORD, format!("password authentication failed for user \"{user}\""))
 }
 
 /// `28000`: the client believes that the server does not support channel binding.
 pub fn downgraded() -> SqlError {
     let detail = "The client supports SCRAM channel binding but thinks the server does not.  \
                   However, this server does support channel binding.";
-    error("28000", "SCRAM channel binding negotiation error").detail(detail)
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "SCRAM channel binding negotiation error").detail(detail)
 }
 
 /// `28000`: the proof belongs to another connection.
 pub fn unbound() -> SqlError {
-    error("28000", "SCRAM channel binding check failed")
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "SCRAM channel binding check failed")
 }
 
 /// `28000`: a start-up packet without a user.
 pub fn no_user() -> SqlError {
-    error("28000", "no PostgreSQL user name specified in startup packet")
+    error(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, "no PostgreSQL user name specified in startup packet")
 }
 
 /// `0A000`: an unknown version of the protocol.
 pub fn protocol_version(major: u16, minor: u16) -> SqlError {
     let what = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
-    error("0A000", what)
+    error(SqlState::FEATURE_NOT_SUPPORTED, what)
 }

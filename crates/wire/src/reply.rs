@@ -303,7 +303,7 @@ fn copy_formats(shape: CopyShape) -> (i8, i16, Vec<i16>) {
 }
 
 fn too_big(what: &str) -> SqlError {
-    SqlError::new(SqlState("54000"), format!("{what} exceeds what a message can carry"))
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("{what} exceeds what a message can carry"))
 }
 
 /// Fields of an error, in PostgreSQL's order.

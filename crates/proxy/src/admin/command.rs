@@ -118,7 +118,7 @@ fn literal(text: &str) -> Option<String> {
 }
 
 fn invalid(text: &str) -> SqlError {
-    SqlError::new(SqlState("42601"), format!("invalid command '{text}', use SHOW HELP;"))
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid command '{text}', use SHOW HELP;"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use wire::Stop;
 
 fn wrong_state(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState("55000"), message)
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }
 
 /// Changes of a PAUSE. Dropping this undoes them.
@@ -70,7 +70,7 @@ impl ProxyState {
         if let Some(name) = name {
             pools.retain(|pool| *pool.name == *name);
             if pools.is_empty() {
-                return Err(SqlError::new(SqlState("3D000"), format!("no such database: {name}")));
+                return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("no such database: {name}")));
             }
         }
         Ok(pools)

@@ -17,7 +17,7 @@ const USAGE: &str = "
 	ACCEPT '<host>:<port>'";
 
 fn notice(message: &str) -> SqlError {
-    SqlError::new(SqlState("00000"), message)
+    SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message)
 }
 
 pub(super) fn help() -> SqlError {
@@ -52,5 +52,5 @@ pub(super) fn accepted(server: &str, timeline: u32, latest: u32) -> SqlError {
 }
 
 pub(super) fn unreadable(error: &OptionError) -> SqlError {
-    SqlError::new(SqlState("F0000"), error.to_string()).detail("All settings stay as they were.")
+    SqlError::new(SqlState::CONFIG_FILE_ERROR, error.to_string()).detail("All settings stay as they were.")
 }

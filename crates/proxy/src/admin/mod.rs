@@ -78,7 +78,7 @@ impl Admin {
             return Ok(Admin { shared, application: application.into() });
         }
         let message = format!("permission denied for administration database \"{database}\"");
-        Err(SqlError::new(SqlState("42501"), message)
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
             .detail("Only superusers of the front itself may connect to it.")
             .hint("Connect as postgres."))
     }
@@ -155,7 +155,7 @@ impl AdminSession {
                 }
                 kind => {
                     let error = SqlError::new(
-                        SqlState("0A000"),
+                        SqlState::FEATURE_NOT_SUPPORTED,
                         "the administration database takes simple queries, not the extended protocol",
                     );
                     self.error(&error);
@@ -204,7 +204,8 @@ impl AdminSession {
                 // The files are read on a blocking thread.
                 let shared = Arc::clone(&self.shared);
                 let read = tokio::task::spawn_blocking(move || shared.reload()).await;
-                let read = read.map_err(|_| SqlError::new(SqlState("XX000"), "the settings could not be read"))?;
+                let read =
+                    read.map_err(|_| SqlError::new(SqlState::INTERNAL_ERROR, "the settings could not be read"))?;
                 self.conn.replies.notice("NOTICE", &help::reloaded(read.map_err(|error| help::unreadable(&error))?));
             }
         }
@@ -232,7 +233,7 @@ async fn table_of(shared: &ProxyState, stats: &Stats, what: Show) -> Result<Resu
             // The forecast of other limits takes long to compute.
             let nodes = Arc::clone(&shared.nodes);
             let found = tokio::task::spawn_blocking(move || gate::table(&nodes, table)).await;
-            found.map_err(|_| SqlError::new(SqlState("XX000"), "the table could not be computed"))?
+            found.map_err(|_| SqlError::new(SqlState::INTERNAL_ERROR, "the table could not be computed"))?
         }
     })
 }

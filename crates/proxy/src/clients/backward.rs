@@ -13,6 +13,7 @@ use crate::servers::server_conn::error_of;
 use crate::statements::message;
 use crate::statements::shared::names_one;
 use bytes::{Buf, BytesMut};
+use statement::SqlState;
 use statement::outcome::TransactionStatus;
 use std::mem;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Link {
             }
             let mut fate = Fate::Passes;
             let mut unexpected = None;
-            if reply == ReplyKind::Error && message::field(body, b'C') == Some("08P01") {
+            if reply == ReplyKind::Error && message::state(body) == Some(SqlState::PROTOCOL_VIOLATION) {
                 unexpected = self.unexpected(talk, body);
             }
             // Whatever the result, the server has processed the message.
@@ -234,7 +235,7 @@ impl Link {
         self.has_batch_failed = true;
         self.outcome.has_failed();
         // A read-only transaction fails like this as well, so the server is asked.
-        if message::field(body, b'C') == Some("25006") {
+        if message::state(body) == Some(SqlState::READ_ONLY_SQL_TRANSACTION) {
             talk.client.pool.nodes.suspect(&self.taken.node);
         }
         // A table has changed since a statement was prepared, and the client may not know that the statement was
@@ -460,12 +461,12 @@ impl Link {
 
 /// True if an error reports that a statement was cancelled, or took too long.
 fn is_cancelled(body: &[u8]) -> bool {
-    message::field(body, b'C') == Some("57014")
+    message::state(body) == Some(SqlState::QUERY_CANCELED)
 }
 
 /// True if an error reports that one of the proxy's prepared statements is missing, or exists already.
 fn is_about_one(body: &[u8]) -> bool {
-    matches!(message::field(body, b'C'), Some("26000" | "42P05"))
+    matches!(message::state(body), Some(SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PREPARED_STATEMENT))
         && message::field(body, b'M').is_some_and(|text| names_one(text.as_bytes()))
 }
 

@@ -4,6 +4,7 @@ use crate::clients::turn::Turn;
 use crate::statements::message;
 use bytes::BytesMut;
 use statement::SqlError;
+use statement::SqlState;
 
 /// PostgreSQL's message for a statement whose time is over. No cancel has ended it.
 const TIMEOUT: &str = "canceling statement due to statement timeout";
@@ -11,7 +12,8 @@ const TIMEOUT: &str = "canceling statement due to statement timeout";
 impl Turn {
     /// Returns the replacement for an `ErrorResponse` with this body, if it results from the gate's cancel.
     pub(crate) fn runaway(&self, body: &[u8]) -> Option<Box<[u8]>> {
-        let is_cancel = message::field(body, b'C') == Some("57014") && message::field(body, b'M') != Some(TIMEOUT);
+        let is_cancel =
+            message::state(body) == Some(SqlState::QUERY_CANCELED) && message::field(body, b'M') != Some(TIMEOUT);
         let error = is_cancel.then(|| self.told_runaway()).flatten()?;
         Some(in_place_of(body, &error))
     }

@@ -207,7 +207,16 @@ async fn ask(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
 
 /// True if a server that reports this error has another catalog than PostgreSQL.
 fn is_foreign(state: SqlState) -> bool {
-    matches!(state.0, "0A000" | "3F000" | "42601" | "42703" | "42704" | "42883" | "42P01")
+    matches!(
+        state,
+        SqlState::FEATURE_NOT_SUPPORTED
+            | SqlState::INVALID_SCHEMA_NAME
+            | SqlState::SYNTAX_ERROR
+            | SqlState::UNDEFINED_COLUMN
+            | SqlState::UNDEFINED_OBJECT
+            | SqlState::UNDEFINED_FUNCTION
+            | SqlState::UNDEFINED_TABLE
+    )
 }
 
 #[cfg(test)]

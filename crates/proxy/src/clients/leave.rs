@@ -175,12 +175,12 @@ impl Link {
         if self.is_told {
             return None;
         }
-        let lost = |state| SqlError::new(SqlState(state), "the connection to the server was lost");
+        let lost = |state| SqlError::new(state, "the connection to the server was lost");
         Some(self.outcome.unknown().unwrap_or_else(|| {
             if self.expects.is_empty() && self.status == b'I' {
-                lost("57P01").detail("What the session had on its connection is gone.")
+                lost(SqlState::ADMIN_SHUTDOWN).detail("What the session had on its connection is gone.")
             } else {
-                lost("08006").detail("The open transaction has been rolled back.")
+                lost(SqlState::CONNECTION_FAILURE).detail("The open transaction has been rolled back.")
             }
         }))
     }

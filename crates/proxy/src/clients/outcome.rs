@@ -138,7 +138,7 @@ impl TransactionOutcome {
                 "Whether it has taken effect is not known.",
             ),
         };
-        let error = SqlError::new(SqlState("08007"), message).detail(detail);
+        let error = SqlError::new(SqlState::TRANSACTION_RESOLUTION_UNKNOWN, message).detail(detail);
         Some(error.hint("Look for its effects before you run it again."))
     }
 }

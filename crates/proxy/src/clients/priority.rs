@@ -194,7 +194,7 @@ pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
 
 /// Error for a client that may not have a class above its highest.
 pub(crate) fn denied(max: Class) -> SqlError {
-    SqlError::new(SqlState("42501"), "permission denied to set parameter \"overtake.priority\"")
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"overtake.priority\"")
         .detail(format!("The highest class of this role is {}.", max.name()))
         .hint("A superuser of the server raises it by ALTER ROLE ... SET overtake.priority_max.")
 }
@@ -202,7 +202,8 @@ pub(crate) fn denied(max: Class) -> SqlError {
 /// Error for a statement that may not have this class by a hint.
 pub(crate) fn denied_hint(class: Class, max: Class) -> SqlError {
     let message = format!("permission denied to give a statement the class \"{}\"", class.name());
-    SqlError::new(SqlState("42501"), message).detail(format!("The highest class of this role is {}.", max.name()))
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+        .detail(format!("The highest class of this role is {}.", max.name()))
 }
 
 impl Priority {

@@ -140,7 +140,7 @@ impl Pool {
             // The client waits for a slot.
             return (Instant::now() + patience.max(AGAIN), None);
         }
-        let error = SqlError::new(SqlState("53300"), "no connection to the server became free")
+        let error = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "no connection to the server became free")
             .detail(format!(
                 "All connections of user \"{}\" to database \"{}\" are in use, and nobody has got one for {} ms.",
                 self.user,

@@ -60,7 +60,7 @@ impl NodeWatch {
                 Ok(Err(failed)) => {
                     self.connection = None;
                     let error = SqlError::from(failed);
-                    let is_full = error.state() == SqlState("53300");
+                    let is_full = error.state() == SqlState::TOO_MANY_CONNECTIONS;
                     if is_full && matches!(node.standing(), Standing::Primary | Standing::Standby) {
                         // The server is there and has no room, which tells nothing about its state; connections to it
                         // do.

@@ -29,7 +29,7 @@ pub(crate) struct Servers {
 }
 
 fn failed(message: &'static str) -> Failed {
-    Failed::Said(SqlError::new(SqlState("08006"), message))
+    Failed::Said(SqlError::new(SqlState::CONNECTION_FAILURE, message))
 }
 
 impl Servers {
@@ -142,7 +142,7 @@ impl Servers {
 
 fn no_password(user: &str) -> Failed {
     let message = format!("the server asks for a password of user \"{user}\", which is not known here");
-    Failed::Said(SqlError::new(SqlState("28P01"), message))
+    Failed::Said(SqlError::new(SqlState::INVALID_PASSWORD, message))
 }
 
 fn startup(out: &mut BytesMut, user: &str, database: &str) {

@@ -130,7 +130,7 @@ impl Node {
     /// Returns the error for a client that has state at a server which another one has replaced.
     pub(crate) fn left_behind(&self) -> Option<SqlError> {
         (self.standing() == Standing::Fenced).then(|| {
-            SqlError::new(SqlState("57P01"), "the server is not the primary any more")
+            SqlError::new(SqlState::ADMIN_SHUTDOWN, "the server is not the primary any more")
                 .detail(format!("{}: {}.", self.name, self.word().trouble))
                 .hint("What the session had on its connection is gone, and an open transaction was rolled back.")
         })

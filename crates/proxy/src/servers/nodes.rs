@@ -326,7 +326,7 @@ impl Nodes {
     pub(crate) fn accept(self: &Arc<Nodes>, name: &str) -> Result<(u32, u32), SqlError> {
         let Some(node) = self.all.iter().find(|node| node.name.eq_ignore_ascii_case(name)) else {
             let all: Vec<&str> = self.all.iter().map(|node| &*node.name).collect();
-            return Err(SqlError::new(SqlState("42704"), format!("server \"{name}\" does not exist"))
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("server \"{name}\" does not exist"))
                 .hint(format!("The servers are {}.", all.join(", "))));
         };
         self.watch();
@@ -335,7 +335,8 @@ impl Nodes {
             let word = node.word();
             (word.said.clone(), word.trouble.clone())
         };
-        let not_now = |what: &str| SqlError::new(SqlState("55000"), format!("server \"{name}\" {what}"));
+        let not_now =
+            |what: &str| SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, format!("server \"{name}\" {what}"));
         match node.standing() {
             _ if !self.are_asked => {
                 return Err(not_now("is not fenced").detail("It is the only one, and taken for what it is."));
@@ -401,7 +402,7 @@ impl Nodes {
                 "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
             }
         };
-        SqlError::new(SqlState("57P03"), what).detail(format!("{}.", all.join("; "))).hint(hint)
+        SqlError::new(SqlState::CANNOT_CONNECT_NOW, what).detail(format!("{}.", all.join("; "))).hint(hint)
     }
 }
 

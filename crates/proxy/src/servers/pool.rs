@@ -31,7 +31,7 @@ const CHECK_AFTER: Duration = Duration::from_secs(30);
 /// Time in which it has to answer.
 const CHECK_TIME: Duration = Duration::from_secs(5);
 /// `too_many_connections`: of the server, of the database or of the role.
-const TOO_MANY: SqlState = SqlState("53300");
+const TOO_MANY: SqlState = SqlState::TOO_MANY_CONNECTIONS;
 /// Time that a server process takes to exit.
 const ROOM_SOON: Duration = Duration::from_millis(20);
 /// Interval between two sweeps of idle connections.
@@ -263,7 +263,7 @@ impl Pool {
             let is_primary = server.is_of_primary().await;
             if !is_primary.map_err(|failed| self.not_taken(node, failed))? {
                 self.nodes.is_no_primary(node);
-                let error = SqlError::new(SqlState("57P03"), "the server is a standby");
+                let error = SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the server is a standby");
                 return Err(TakeError { error, why: TakeErrorKind::Away });
             }
         }
@@ -291,16 +291,19 @@ impl Pool {
         let (error, is_away) = match failed {
             Failed::Broken(error) => {
                 let detail = format!("{}: {error}.", node.name);
-                (SqlError::new(SqlState("08006"), "no server can be reached").detail(detail), true)
+                (SqlError::new(SqlState::CONNECTION_FAILURE, "no server can be reached").detail(detail), true)
             }
             // The server is reachable, and has answered.
             Failed::Said(error) => {
-                let is_away = matches!(error.state().0, "57P01" | "57P02" | "57P03");
+                let is_away = matches!(
+                    error.state(),
+                    SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW
+                );
                 (error, is_away)
             }
         };
         // A refusal of one user does not make the server unusable, unless that is the proxy's own user.
-        let is_front = *self.user == *self.nodes.servers.url.user && error.state().0.starts_with("28");
+        let is_front = *self.user == *self.nodes.servers.url.user && error.state().class() == "28";
         if is_away || is_front {
             self.nodes.was_tried(node, error.detail_text().unwrap_or(error.message()).trim_end_matches('.'));
         }

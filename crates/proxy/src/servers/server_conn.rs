@@ -95,25 +95,18 @@ impl From<Failed> for SqlError {
     fn from(failed: Failed) -> SqlError {
         match failed {
             Failed::Said(error) => error,
-            Failed::Broken(error) => {
-                SqlError::new(SqlState("08006"), "the connection to the server failed").detail(format!("{error}."))
-            }
+            Failed::Broken(error) => SqlError::new(SqlState::CONNECTION_FAILURE, "the connection to the server failed")
+                .detail(format!("{error}.")),
         }
     }
 }
 
-/// SQLSTATEs with which a server may refuse a login or a setting. Any other error counts as a failed connection.
-const STATES: &[&str] = &[
-    "08P01", "0A000", "0LP01", "22021", "22023", "22P02", "25006", "28000", "28P01", "3D000", "42501", "42601",
-    "42602", "42704", "53000", "53200", "53300", "53400", "55000", "55006", "55P02", "57014", "57P01", "57P02",
-    "57P03", "57P04", "XX000",
-];
-
 /// Error in an `ErrorResponse`.
 pub(crate) fn error_of(body: &[u8]) -> SqlError {
     let field = |name| message::field(body, name);
-    let state = field(b'C').and_then(|code| STATES.iter().find(|&&state| state == code)).copied();
-    let mut error = SqlError::new(SqlState(state.unwrap_or("08006")), field(b'M').unwrap_or("the server gave up"));
+    // An error that PostgreSQL does not have counts as a failed connection.
+    let state = message::state(body).unwrap_or(SqlState::CONNECTION_FAILURE);
+    let mut error = SqlError::new(state, field(b'M').unwrap_or("the server gave up"));
     if let Some(detail) = field(b'D') {
         error = error.detail(detail);
     }
@@ -243,7 +236,7 @@ impl ServerConn {
     pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
         for _ in 0..check::TRIES {
             match self.ask(text).await {
-                Err(Failed::Said(error)) if error.state() == SqlState("57014") => {}
+                Err(Failed::Said(error)) if error.state() == SqlState::QUERY_CANCELED => {}
                 answer => return answer,
             }
         }

@@ -239,7 +239,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
             continue;
         }
         if eye.is_none() {
-            let late = || SqlError::new(SqlState("08006"), "it did not answer in time");
+            let late = || SqlError::new(SqlState::CONNECTION_FAILURE, "it did not answer in time");
             let open = time::timeout(ANSWER_TIME, WatchConn::open(&shared, &node)).await;
             match open.unwrap_or_else(|_| Err(late())) {
                 Ok(open) => eye = Some(open),

@@ -23,7 +23,8 @@ pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
         return None;
     }
     if name == priority::MAX {
-        let error = SqlError::new(SqlState("42501"), format!("permission denied to set parameter \"{name}\""));
+        let error =
+            SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied to set parameter \"{name}\""));
         return Some(error.hint(
             "A superuser of the server gives it to a role by ALTER ROLE ... SET, the front's configuration to all.",
         ));
@@ -33,7 +34,8 @@ pub(crate) fn refused(settings: &Defaults, name: &str) -> Option<SqlError> {
     }
     settings.of_server().any(|own| own.name == name).then(|| {
         let why = if is_changeable(name) { "now" } else { "without restarting the server" };
-        let error = SqlError::new(SqlState("55P02"), format!("parameter \"{name}\" cannot be changed {why}"));
+        let error =
+            SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{name}\" cannot be changed {why}"));
         error.hint("It is a setting of the gate before the servers, for all its clients.")
     })
 }
@@ -42,7 +44,7 @@ impl Client {
     /// Returns the error that replaces an `ErrorResponse` with this body, if that is about an unknown setting of the
     /// proxy's.
     pub(crate) fn said_of_unknown(&self, body: &[u8]) -> Option<SqlError> {
-        if message::field(body, b'C') != Some("42704") {
+        if message::state(body) != Some(SqlState::UNDEFINED_OBJECT) {
             return None;
         }
         // The message may be in any language.

@@ -4,6 +4,7 @@
 //! connection.
 
 use bytes::BytesMut;
+use statement::SqlState;
 use wire::frame::HEAD;
 
 /// Longest message of a server, rows included. A greater length is an error.
@@ -62,6 +63,11 @@ pub(crate) fn field(mut body: &[u8], name: u8) -> Option<&str> {
         body = after;
     }
     None
+}
+
+/// Returns the SQLSTATE of an `ErrorResponse` or `NoticeResponse`, if it is one that this program knows.
+pub(crate) fn state(body: &[u8]) -> Option<SqlState> {
+    field(body, b'C').and_then(SqlState::of_code)
 }
 
 /// Returns the setting that a `FunctionCall` of `set_config` names; the inner `None` if that cannot be read.

@@ -24,22 +24,24 @@ fn told(class: &str, at: Whereabouts, wait: &str) -> SqlError {
         count => format!("{count} transactions were"),
     };
     let expected = at.expected.map(|time| format!("; the expected {wait} was {:.0} ms", time.as_secs_f64() * 1e3));
-    SqlError::new(SqlState("00000"), format!("transaction of class \"{class}\" was turned away"))
+    SqlError::new(SqlState::SUCCESSFUL_COMPLETION, format!("transaction of class \"{class}\" was turned away"))
         .detail(format!("{ahead} to go before it{}.", expected.unwrap_or_default()))
 }
 
 pub(super) fn refusal(refused: &Refused) -> TurnedAway {
     let Refused::Full { class, waiting, at } = refused;
-    let error = SqlError::new(SqlState("53300"), refused.to_string())
+    let error = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, refused.to_string())
         .detail(format!("{waiting} of them are waiting, as many as may."))
         .hint("Try again later, or raise queue_max of the class in overtake.gate_classes.");
     TurnedAway { error, notice: Some(told(class, *at, "wait")) }
 }
 
 pub(super) fn timed_out(class: &str, at: Whereabouts) -> TurnedAway {
-    let error =
-        SqlError::new(SqlState("57014"), format!("transaction of class \"{class}\" waited too long to be let in"))
-            .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
+    let error = SqlError::new(
+        SqlState::QUERY_CANCELED,
+        format!("transaction of class \"{class}\" waited too long to be let in"),
+    )
+    .hint("Try again later, or raise wait_max of the class in overtake.gate_classes.");
     TurnedAway { error, notice: Some(told(class, at, "further wait")) }
 }
 

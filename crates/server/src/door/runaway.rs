@@ -65,7 +65,7 @@ impl DoorState {
         let detail = format!("Its transaction has been active for {} ms; {} ms are the limit.", ms(active), ms(bound));
         let hint = "Raise runaway of the class in overtake.gate_classes, name there a class instead of cancel in \
                     runaway_to, or use another class by overtake.priority.";
-        Some(SqlError::new(SqlState("57014"), message).detail(detail).hint(hint))
+        Some(SqlError::new(SqlState::QUERY_CANCELED, message).detail(detail).hint(hint))
     }
 }
 

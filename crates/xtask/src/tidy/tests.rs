@@ -78,6 +78,20 @@ fn one_crate_judges_locks_whose_holders_have_panicked() {
 }
 
 #[test]
+fn codes_of_errors_stand_in_one_file() {
+    let literal = concat!("SqlState", "(\"");
+    let others: Vec<String> = source::sources("rs")
+        .iter()
+        .filter(|file| !file.is_test() && file.name != "crates/statement/src/state.rs")
+        .flat_map(|file| {
+            let lines = (1..).zip(file.product().lines()).filter(|(_, line)| line.contains(literal));
+            lines.map(|(at, _)| format!("{}:{at}", file.name)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_none(&others, "`statement::state` has a name for each SQLSTATE");
+}
+
+#[test]
 fn functions_reach_datafusion_by_their_identity_alone() {
     // DataFusion merges calls that have the same name, equality and hash, so one file makes these from everything that
     // is captured.
