@@ -5,8 +5,8 @@
 use crate::error::Cancellation;
 use crate::error::{SqlError, SqlResult};
 use crate::pulse::{self, Watch};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 const OFF: u8 = 0;
@@ -15,24 +15,33 @@ const CANCELLED: u8 = 2;
 /// Units of work of one level of a tree.
 const LEVEL: usize = 512;
 
-/// Preparation, or other work of a session that others may cancel.
+/// Preparation, or other work of a session that others may cancel. It watches over itself.
 #[derive(Debug, Default)]
-pub struct Planning(AtomicU8);
+pub struct Planning {
+    state: AtomicU8,
+    /// True if the work is refused when memory is full, unless it is so small that no look happens.
+    needs_room: AtomicBool,
+    /// Time at which the work has taken too long: nanoseconds since [`BASE`], and 0 for never.
+    deadline_ns: AtomicU64,
+}
+
+/// Begin of the time of deadlines.
+static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Planning {
     /// Cancels the preparation that is under way.
     pub fn cancel(&self) {
-        let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
+        let _ = self.state.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
     }
 
     /// Begins work that can be cancelled. Returns false if it was under way already.
     pub fn begin(&self) -> bool {
-        self.0.compare_exchange(OFF, ON, SeqCst, SeqCst).is_ok()
+        self.state.compare_exchange(OFF, ON, SeqCst, SeqCst).is_ok()
     }
 
     /// Marks the work as over.
     pub fn end(&self) {
-        self.0.store(OFF, SeqCst);
+        self.state.store(OFF, SeqCst);
     }
 
     /// Returns an error if the work was cancelled.
@@ -40,27 +49,30 @@ impl Planning {
     /// # Errors
     /// `57014`
     pub fn check(&self) -> SqlResult<()> {
-        if self.0.load(SeqCst) == CANCELLED { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
+        if self.state.load(SeqCst) == CANCELLED { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
+    }
+
+    /// Sets the limits of the work that has begun on this thread.
+    fn limit(&self, deadline: Option<Instant>, needs_room: bool) {
+        let after_base = |deadline: Instant| deadline.saturating_duration_since(*BASE).as_nanos();
+        let deadline_ns = deadline.map_or(0, |deadline| u64::try_from(after_base(deadline)).unwrap_or(0).max(1));
+        self.deadline_ns.store(deadline_ns, Relaxed);
+        self.needs_room.store(needs_room, Relaxed);
     }
 }
 
-/// Preparation that a thread is working on.
-struct Current {
-    planning: Arc<Planning>,
-    deadline: Option<Instant>,
-    /// True if the preparation is refused when memory is full, unless it is so small that no look happens.
-    needs_room: bool,
-}
-
-impl Watch for Current {
+impl Watch for Planning {
     fn look(&self) -> SqlResult<()> {
-        self.planning.check()?;
-        if self.needs_room {
+        self.check()?;
+        if self.needs_room.load(Relaxed) {
             SqlError::check_room(0)?;
         }
-        match self.deadline {
-            Some(deadline) if deadline <= Instant::now() => Err(SqlError::cancelled(Cancellation::StatementTimeout)),
-            Some(_) | None => Ok(()),
+        match self.deadline_ns.load(Relaxed) {
+            0 => Ok(()),
+            deadline_ns if u128::from(deadline_ns) <= BASE.elapsed().as_nanos() => {
+                Err(SqlError::cancelled(Cancellation::StatementTimeout))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -98,7 +110,8 @@ fn watched<R>(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: b
     }
     let _scope = Scope(planning);
     pulse::restart();
-    pulse::during(Arc::new(Current { planning: Arc::clone(planning), deadline, needs_room }), f)
+    planning.limit(deadline, needs_room);
+    pulse::during(Arc::clone(planning) as Arc<dyn Watch>, f)
 }
 
 /// Counts one level of a tree or one step of a long loop. Every recursion and long loop calls this at each of them.

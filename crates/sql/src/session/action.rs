@@ -92,7 +92,58 @@ impl PlannedQuery {
 /// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
 pub(crate) type Modes = Vec<(&'static str, &'static str)>;
 
+/// Properties of an action that stay when its statement is bound anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traits {
+    /// True for one query or change, prepared by SQL or not.
+    pub(crate) is_one: bool,
+    pub(crate) is_query: bool,
+    /// True for all but a query that changes no rows.
+    pub(crate) is_modifying: bool,
+    /// True if the result may be sent while it is made.
+    pub(crate) streams: bool,
+    /// True if the action ends soon, or can be taken back to go on elsewhere.
+    pub(crate) can_move: bool,
+    /// True if the action is done even in a transaction that has failed.
+    pub(crate) ends_or_goes_back: bool,
+    /// True if the action begins no transaction: it opens or ends a block, sets or shows something.
+    pub(crate) begins_nothing: bool,
+    /// True if the action returns the next rows of a portal.
+    pub(crate) advances: bool,
+}
+
 impl Action {
+    /// Returns the properties that stay.
+    pub(crate) fn traits(&self) -> Traits {
+        let is_query = matches!(self, Action::Query(_));
+        let is_one = match self {
+            Action::Execute(execute) => execute.statement().traits.is_one,
+            action => matches!(action, Action::Query(_) | Action::Change(_)),
+        };
+        let begins_nothing = matches!(
+            self,
+            Action::Empty
+                | Action::Begin { .. }
+                | Action::End { .. }
+                | Action::SetTransaction(_)
+                | Action::SetCharacteristics(_)
+                | Action::Set { .. }
+                | Action::ResetAll
+                | Action::Show(_)
+                | Action::ShowAll
+        );
+        Traits {
+            is_one,
+            is_query,
+            is_modifying: !matches!(self, Action::Query(query) if !query.is_modifying()),
+            streams: is_query || matches!(self, Action::CopyTo(_)),
+            can_move: !matches!(self, Action::Define(_) | Action::Explain(_)),
+            ends_or_goes_back: matches!(self, Action::End { .. } | Action::RollbackTo(_) | Action::Empty),
+            begins_nothing,
+            advances: matches!(self, Action::Advance(_)),
+        }
+    }
+
     /// Whether it depends on what names stand for.
     pub(crate) fn uses_catalog(&self) -> bool {
         matches!(
@@ -104,11 +155,6 @@ impl Action {
                 | Action::LockTable
                 | Action::Maintain(_)
         )
-    }
-
-    /// Whether it is done even in a transaction that has failed.
-    pub(crate) fn ends_or_goes_back(&self) -> bool {
-        matches!(self, Action::End { .. } | Action::RollbackTo(_) | Action::Empty)
     }
 }
 

@@ -112,7 +112,7 @@ impl Declare {
                     .detail("Insensitive cursors must be READ ONLY."));
             }
         }
-        if statement.is_modifying() {
+        if statement.traits.is_modifying {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
@@ -471,7 +471,7 @@ impl Session {
             Some(cursor) if !matches!(cursor.rows, CursorRows::None) => return Ok(None),
             Some(cursor) => (Arc::clone(&cursor.statement), cursor.values.clone()),
         };
-        if !statement.is_query() {
+        if !statement.traits.is_query {
             return Err(SqlError::unsupported("FETCH from a portal that is no query"));
         }
         let rows = match self.make_rows(&statement, &values, true)? {

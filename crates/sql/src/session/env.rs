@@ -10,6 +10,7 @@ use settings::{Settings, VERSION};
 use statement::error::SqlResult;
 use statement::holdings::SessionHoldings;
 use statement::outcome::Signal;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use types::forms::Forms;
 use types::ops::context::clock_us;
@@ -34,8 +35,23 @@ pub struct Env {
     pub(crate) naps: Naps,
     /// What its statements hold.
     pub holdings: Arc<SessionHoldings>,
-    random: Arc<Mutex<Chance>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    chance: Arc<SharedChance>,
+    asked: Arc<AskedSettings>,
+}
+
+/// State of `random()` and signals, with a mark that spares most statements the lock.
+#[derive(Debug)]
+struct SharedChance {
+    /// True if a statement has changed the state since it was last begun.
+    is_touched: AtomicBool,
+    state: Mutex<Chance>,
+}
+
+/// Settings that a statement has asked for, with a mark that spares most statements the lock.
+#[derive(Debug, Default)]
+struct AskedSettings {
+    is_any: AtomicBool,
+    all: Mutex<Vec<Asked>>,
 }
 
 /// The state of `random()`, now and when the statement under way began; and the signals that it has sent to sessions.
@@ -74,18 +90,26 @@ impl Env {
             names: Names::default(),
             naps: Naps::default(),
             holdings: SessionHoldings::new(backend_pid),
-            random: Arc::new(Mutex::new(Chance::seeded(seed))),
+            chance: Arc::new(SharedChance {
+                is_touched: AtomicBool::new(false),
+                state: Mutex::new(Chance::seeded(seed)),
+            }),
             asked: Arc::default(),
         }
     }
 
+    /// Returns the state, to be changed.
     fn chance(&self) -> MutexGuard<'_, Chance> {
-        self.random.locked_anyway()
+        self.chance.is_touched.store(true, Relaxed);
+        self.chance.state.locked_anyway()
     }
 
     /// A statement begins.
     pub(crate) fn begin(&self) {
-        let mut chance = self.chance();
+        if !self.chance.is_touched.swap(false, Relaxed) {
+            return;
+        }
+        let mut chance = self.chance.state.locked_anyway();
         chance.begun = chance.now.clone();
         chance.sent.clear();
         chance.sent_before.clear();
@@ -113,7 +137,10 @@ impl Env {
 
     /// What was asked for since the last call.
     pub(crate) fn take_asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.asked.locked_anyway())
+        if !self.asked.is_any.swap(false, Relaxed) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.asked.all.locked_anyway())
     }
 }
 
@@ -148,13 +175,14 @@ impl CallContext for Env {
 
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
-        let mut asked = self.asked.locked_anyway();
+        let mut asked = self.asked.all.locked_anyway();
+        self.asked.is_any.store(true, Relaxed);
         asked.push((name.to_lowercase(), value.map(str::to_owned), is_local));
         Ok(shown)
     }
 
     fn setting(&self, name: &str) -> SqlResult<String> {
-        let asked = self.asked.locked_anyway();
+        let asked = self.asked.all.locked_anyway();
         match asked.iter().rev().find(|(asked, ..)| asked.eq_ignore_ascii_case(name)) {
             Some((name, value, _)) => self.settings.would_show(name, value.as_deref()),
             None => self.settings.show(name).map(str::to_owned),

@@ -33,7 +33,7 @@ mod unbound;
 mod wire;
 
 use crate::exec::{Advised, Numbers};
-use action::{Action, PlannedQuery};
+use action::{Action, PlannedQuery, Traits};
 pub use alone::QueryAlone;
 use catalog::{Catalog, Seen, TableInfo};
 pub use copy::CopyPart;
@@ -95,6 +95,7 @@ pub struct Statement {
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
     bound: RwLock<Arc<Bound>>,
+    traits: Traits,
     /// By hint or rule.
     class: Option<Class>,
     /// How often it was run.
@@ -159,6 +160,7 @@ impl Statement {
             tree: None,
             parameters: Vec::new(),
             columns: None,
+            traits: bound.action.traits(),
             bound: RwLock::new(Arc::new(bound)),
             class: None,
             runs: AtomicI64::new(0),
@@ -182,7 +184,7 @@ impl Statement {
 
     /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
     pub fn ends_failed_transaction(&self) -> bool {
-        self.bound().action.ends_or_goes_back()
+        self.traits.ends_or_goes_back
     }
 
     /// Its text.
@@ -193,24 +195,6 @@ impl Statement {
     /// How often it was run.
     pub fn runs(&self) -> i64 {
         self.runs.load(Ordering::Relaxed)
-    }
-
-    /// Returns true if it is a statement whose result may be sent while it is made.
-    fn streams(&self) -> bool {
-        matches!(*self.bound().action, Action::Query(_) | Action::CopyTo(_))
-    }
-
-    /// Whether it is a query, and nothing else.
-    fn is_query(&self) -> bool {
-        matches!(*self.bound().action, Action::Query(_))
-    }
-
-    /// Whether it is a query that changes rows on the way.
-    fn is_modifying(&self) -> bool {
-        match &*self.bound().action {
-            Action::Query(query) => query.is_modifying(),
-            _ => true,
-        }
     }
 
     fn known(&self) -> Arc<queries::Known> {
@@ -467,10 +451,10 @@ impl Session {
     fn execute_here(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         self.take_reloaded();
         let statement = Arc::clone(&portal.statement);
-        if !statement.streams() {
+        if !statement.traits.streams {
             self.destination = Destination::Whole;
         }
-        if self.has_failed && !statement.bound().action.ends_or_goes_back() {
+        if self.has_failed && !statement.traits.ends_or_goes_back {
             return Err(engine::Error::InFailedTransaction.into());
         }
         if statement.class.is_some() && !self.engine.is_open() {

@@ -120,7 +120,7 @@ impl Session {
     /// `42P03`
     pub fn name_portal(&mut self, name: &str, portal: Portal) -> SqlResult<Portal> {
         let Portal { statement, values } = &portal;
-        let is_query = statement.is_query();
+        let is_query = statement.traits.is_query;
         let cursor = Cursor {
             text: statement.text.clone(),
             statement: Arc::clone(statement),
@@ -161,7 +161,7 @@ impl Session {
     /// How many rows a portal that was named gives when it is run next; nothing: all. Says whether it is one of a query, which
     /// can be run again for the next ones.
     pub fn advance(portal: &mut Portal, rows: Option<usize>) -> bool {
-        let goes_on = matches!(*portal.statement.bound().action, Action::Advance(_));
+        let goes_on = portal.statement.traits.advances;
         if goes_on {
             portal.values = rows.map(|rows| Datum::Int8(i64::try_from(rows).unwrap_or(i64::MAX))).into_iter().collect();
         }
@@ -188,7 +188,7 @@ impl Session {
     }
 
     /// Closes those portals of which this is true.
-    pub(super) fn close_portals(&mut self, mut is_closed: impl FnMut(&Cursor) -> bool) {
+    pub(super) fn close_portals(&mut self, mut is_closed: impl FnMut(&mut Cursor) -> bool) {
         let mut names = self.names.get();
         if names.portals.is_empty() {
             return;
@@ -207,9 +207,9 @@ impl Session {
     pub(super) fn end_portals(&mut self, committed: bool) {
         self.close_portals(|cursor| {
             let is_kept = cursor.is_held && (committed || !cursor.is_new);
+            (cursor.is_new, cursor.level) = (false, 0);
             !is_kept
         });
-        self.names.get().portals.values_mut().for_each(|cursor| (cursor.is_new, cursor.level) = (false, 0));
     }
 }
 

@@ -11,6 +11,7 @@ use engine::Wake;
 use locked::{Locked, LockedResult};
 use statement::error::Cancellation;
 use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -34,10 +35,17 @@ pub(super) struct Stay {
 
 /// The sleeps of the statement under way, as the functions that sleep see them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Naps(Arc<Mutex<State>>);
+pub(crate) struct Naps(Arc<StatementNaps>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StatementNaps {
+    /// True if the run is taken back. Spares most statements the lock.
+    is_asked: AtomicBool,
+    state: Mutex<NapState>,
+}
+
+#[derive(Debug, Default)]
+struct NapState {
     /// How many are over.
     passed: usize,
     /// How many the run has come to.
@@ -53,18 +61,25 @@ struct State {
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Naps {
-    fn get(&self) -> MutexGuard<'_, State> {
-        self.0.locked_anyway()
+    fn get(&self) -> MutexGuard<'_, NapState> {
+        self.0.state.locked_anyway()
     }
 
     /// A run begins.
     pub(super) fn begin(&self, stays_until: Option<Instant>) {
         let mut state = self.get();
-        *state = State { passed: state.passed, is_on: true, stays_until, ..State::default() };
+        *state = NapState { passed: state.passed, is_on: true, stays_until, ..NapState::default() };
+        self.0.is_asked.store(false, Relaxed);
     }
 
     pub(super) fn is_asked(&self) -> bool {
-        self.get().asked.is_some()
+        self.0.is_asked.load(Relaxed)
+    }
+
+    /// Takes the run back for this reason.
+    fn ask(&self, state: &mut NapState, asked: Asked) {
+        state.asked.get_or_insert(asked);
+        self.0.is_asked.store(true, Relaxed);
     }
 
     /// A run ends: why it is taken back, if it is.
@@ -84,7 +99,8 @@ impl Naps {
         if state.seen <= state.passed || seconds.is_nan() || seconds <= 0.0 {
             return Ok(());
         }
-        state.asked = Some(Asked::Sleep(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST)));
+        let duration = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST);
+        self.ask(&mut state, Asked::Sleep(duration));
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
     }
 
@@ -94,7 +110,7 @@ impl Naps {
         if !state.is_on || state.stays_until.is_none_or(|until| Instant::now() < until) {
             return Ok(());
         }
-        state.asked.get_or_insert(Asked::Move);
+        self.ask(&mut state, Asked::Move);
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement goes on elsewhere"))
     }
 }
@@ -109,14 +125,15 @@ pub struct Nap {
 /// Where a session sleeps.
 #[derive(Default)]
 pub(super) struct Bed {
+    /// True if a statement has slept, or is about to. It changes under the lock, and spares statements that never sleep
+    /// the lock.
+    is_taken: AtomicBool,
     sleeper: Mutex<Sleeper>,
     ended: Condvar,
 }
 
 #[derive(Default)]
 struct Sleeper {
-    /// Whether there is a statement that has slept, or is about to.
-    is_taken: bool,
     is_cancelled: bool,
     wake: Option<Arc<dyn Wake>>,
 }
@@ -134,25 +151,27 @@ impl Bed {
 
     /// The statement under way is about to sleep.
     pub(super) fn take(&self) {
-        self.get().is_taken = true;
+        let _sleeper = self.get();
+        self.is_taken.store(true, SeqCst);
     }
 
     /// The statement is done.
     pub(super) fn leave(&self) {
-        let mut sleeper = self.get();
-        if sleeper.is_taken {
+        if self.is_taken.load(SeqCst) {
+            let mut sleeper = self.get();
+            self.is_taken.store(false, SeqCst);
             *sleeper = Sleeper::default();
         }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
-        self.get().is_cancelled
+        self.is_taken.load(SeqCst) && self.get().is_cancelled
     }
 
     /// Ends the statement, if it has slept.
     pub(super) fn cancel(&self) {
         let mut sleeper = self.get();
-        if !sleeper.is_taken {
+        if !self.is_taken.load(SeqCst) {
             return;
         }
         sleeper.is_cancelled = true;

@@ -19,6 +19,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 use types::SqlType;
@@ -106,15 +107,24 @@ impl std::fmt::Debug for Known {
 
 /// The analytics of a session, shared with whoever may cancel it. One that is left behind is cancelled.
 #[derive(Clone, Default)]
-pub(super) struct Current(Arc<Mutex<Option<Arc<Analysis>>>>);
+pub(super) struct Current(Arc<CurrentAnalysis>);
+
+#[derive(Default)]
+struct CurrentAnalysis {
+    /// True if there is one. It changes under the lock, and spares short statements the lock.
+    is_there: AtomicBool,
+    analysis: Mutex<Option<Arc<Analysis>>>,
+}
 
 impl Current {
     pub(super) fn set(&self, analysis: Option<Arc<Analysis>>) {
-        *self.0.locked_anyway() = analysis;
+        let mut own = self.0.analysis.locked_anyway();
+        self.0.is_there.store(analysis.is_some(), SeqCst);
+        *own = analysis;
     }
 
     pub(super) fn get(&self) -> Option<Arc<Analysis>> {
-        self.0.locked_anyway().clone()
+        if self.0.is_there.load(SeqCst) { self.0.analysis.locked_anyway().clone() } else { None }
     }
 
     pub(super) fn cancel(&self) {
@@ -162,7 +172,7 @@ impl Session {
                 }
             };
         }
-        match self.choose(given.statement, query)? {
+        match self.choose(&given.bound.known, query)? {
             Path::Row => self.by_rows(given, query),
             Path::Small => self.by_few_rows(given, query),
             Path::Large => self.analyse_or_by_rows(given, query),
@@ -190,12 +200,12 @@ impl Session {
 
     /// Whether it begins as analytics.
     pub(super) fn goes_to_analytics(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<bool> {
-        Ok(matches!(self.choose(statement, query)?, Path::Large | Path::Analytics))
+        Ok(matches!(self.choose(&statement.known(), query)?, Path::Large | Path::Analytics))
     }
 
     /// If it begins by rows, and goes over to analytics when it has made too many: how many.
     pub(super) fn row_budget(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Option<u64>> {
-        Ok((self.choose(statement, query)? == Path::Small).then_some(BUDGET_ROWS))
+        Ok((self.choose(&statement.known(), query)? == Path::Small).then_some(BUDGET_ROWS))
     }
 
     /// Whether a statement that analytics has refused so is done by rows.
@@ -217,7 +227,7 @@ impl Session {
 
     /// Tells whether the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
     pub fn can_move(&self, portal: &Portal) -> bool {
-        !matches!(*portal.statement.bound().action, Action::Define(_) | Action::Explain(_))
+        portal.statement.traits.can_move
     }
 
     /// Whether the portal's query goes to analytics as soon as it is run.
@@ -227,12 +237,11 @@ impl Session {
         statement::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, query)).unwrap_or(false)
     }
 
-    fn choose(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Path> {
+    fn choose(&self, known: &Known, query: &PlannedQuery) -> SqlResult<Path> {
         let wanted = self.path();
         if wanted == Path::Row {
             return Ok(Path::Row);
         }
-        let known = statement.known();
         let reads = known.reads(&query.rows);
         if wanted == Path::Analytics {
             return if reads.locks {

@@ -2,7 +2,6 @@
 //!
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
-use super::action::Action;
 use super::define::{Pinned, Work};
 use super::{Block, Portal, Savepoint, Session};
 use engine::Begin;
@@ -146,18 +145,12 @@ impl Session {
     /// Tells whether the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or
     /// change, prepared by SQL or not.
     pub fn is_alone(&self, portal: &Portal) -> bool {
-        let one_of = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_));
-        let action = Arc::clone(&portal.statement.bound().action);
-        let is_one = match &*action {
-            Action::Execute(execute) => one_of(&execute.statement().bound().action),
-            action => one_of(action),
-        };
-        is_one && self.block == Block::None && !self.engine.is_open()
+        portal.statement.traits.is_one && self.block == Block::None && !self.engine.is_open()
     }
 
     /// Tells whether the portal is more than a query that changes no rows.
     pub fn is_modifying(&self, portal: &Portal) -> bool {
-        portal.statement.is_modifying()
+        portal.statement.traits.is_modifying
     }
 
     /// Forgets what the implicit transaction has done, and its notices: the statement is run again, in what is left of its time.

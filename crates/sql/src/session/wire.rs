@@ -151,22 +151,7 @@ impl Session {
     /// Whether no transaction has begun in the engine, and the portal begins none: it opens or ends a block, sets or shows
     /// something.
     pub fn does_nothing_inside(&self, portal: &Portal) -> bool {
-        use super::action::Action;
-        let is_without = |action: &Action| {
-            matches!(
-                action,
-                Action::Empty
-                    | Action::Begin { .. }
-                    | Action::End { .. }
-                    | Action::SetTransaction(_)
-                    | Action::SetCharacteristics(_)
-                    | Action::Set { .. }
-                    | Action::ResetAll
-                    | Action::Show(_)
-                    | Action::ShowAll
-            )
-        };
-        !self.engine.is_open() && is_without(&portal.statement.bound().action)
+        portal.statement.traits.begins_nothing && !self.engine.is_open()
     }
 
     /// Begins the timer of `statement_timeout`, unless it runs: reading, waits and execution of a statement have one together, and a
