@@ -353,6 +353,9 @@ impl<B: Backend> Session<B> {
 
     fn ready(&mut self) {
         let status = self.backend.status();
+        // The end of the transaction has closed its portals. Otherwise the next statement would take away a new portal
+        // of the same name.
+        self.rename();
         if status == TransactionStatus::Idle {
             self.portals.clear();
             self.leave();
@@ -500,7 +503,7 @@ impl<B: Backend> Session<B> {
         (self.door.marks(text.as_bytes()), generation)
     }
 
-    /// Takes over the names that the statement has given or taken away in SQL.
+    /// Takes over the names that a statement, or the end of its transaction, has given or taken away in SQL.
     fn rename(&mut self) {
         let Some(renamed) = self.backend.take_renamed() else { return };
         for name in &renamed.statements {

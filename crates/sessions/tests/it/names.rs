@@ -75,6 +75,11 @@ pub fn portals_have_one_namespace() {
     assert_eq!(ask(&mut client, &[bind("p", "g", &[], &[], &[])]), "2 Z(I)");
     is(&mut client, "select name from pg_cursors where name <> ''", "T(name:25:0) D(h) C(SELECT 1) Z(I)");
     assert_eq!(ask(&mut client, &[execute("h", 0)]), "D(1) C(SELECT 1) Z(I)");
+    // The name of a portal that `Sync` has closed stands for the next one.
+    let run = [bind("c", "g", &[], &[], &[]), execute("c", 0)];
+    for _ in 0..2 {
+        assert_eq!(ask(&mut client, &run), "2 D(1) D(2) D(3) D(4) D(5) C(SELECT 5) Z(I)");
+    }
 }
 
 pub fn cursors_in_binary() {
