@@ -20,11 +20,12 @@ pub(crate) fn parameter(number: usize, bytes: &[u8], format: Format, of: SqlType
     }
 }
 
-/// Appends a value that is not null, without its length.
-///
-/// # Errors
-/// The type has no such format.
-pub(crate) fn output(value: &Datum, format: Format, of: SqlType, forms: &Forms, out: &mut BytesMut) -> SqlResult<()> {
+/// Returns the format of values that are binary or not.
+pub(crate) fn format_of(is_binary: bool) -> Format {
+    if is_binary { Format::Binary } else { Format::Text }
+}
+
+fn output(value: &Datum, format: Format, of: SqlType, forms: &Forms, out: &mut BytesMut) -> SqlResult<()> {
     match format {
         Format::Text => {
             let mut written = String::new();
@@ -40,7 +41,7 @@ pub(crate) fn output(value: &Datum, format: Format, of: SqlType, forms: &Forms, 
     Ok(())
 }
 
-/// Appends a value of a streamed row that is not null, without its length.
+/// Appends a value of a row that is not null, without its length.
 ///
 /// # Errors
 /// The type has no such format.
@@ -55,8 +56,12 @@ pub(crate) fn write(
     output(value, format, kind, forms, out)
 }
 
-/// Returns the description of a column.
-pub(crate) fn column(of: &ColumnInfo) -> Column<'_> {
+/// Returns the descriptions of columns.
+pub(crate) fn columns(of: &[ColumnInfo]) -> Vec<Column<'_>> {
+    of.iter().map(column).collect()
+}
+
+fn column(of: &ColumnInfo) -> Column<'_> {
     Column {
         name: &of.name,
         table: of.table,

@@ -4,11 +4,9 @@
 //! arrive. Outgoing data are requested part by part, and each part is written before the next. After an error the rest
 //! of the incoming data is discarded.
 
-use crate::backend::{Backend, CopyPart};
-use crate::lent::Lent;
 use crate::session::Session;
 use bytes::Bytes;
-use sql::session::Outcome;
+use sql::session::{CopyPart, Outcome};
 use statement::outcome::CopyShape;
 use statement::outcome::Tag;
 use wire::Stop;
@@ -17,9 +15,9 @@ use wire::errors;
 use wire::frame::Fields;
 use wire::wait::Gone;
 
-impl<B: Backend> Session<B> {
+impl Session {
     /// Receives data until the client says that they are complete.
-    pub(crate) async fn copy_in(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
+    pub(crate) async fn copy_in(&mut self, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_in(shape);
         self.conn.is_due = true;
@@ -33,10 +31,10 @@ impl<B: Backend> Session<B> {
             fed = matches!(piece, Piece::Data(_));
             match piece {
                 Piece::Data(data) => {
-                    let data = if self.backend.has_long_end() { self.conn.gather(data) } else { data };
-                    self.copy_piece(portal, data).await?;
+                    let data = if self.sql.has_long_end() { self.conn.gather(data) } else { data };
+                    self.copy_piece(data).await?;
                 }
-                Piece::Pause => self.copy_piece(portal, Bytes::new()).await?,
+                Piece::Pause => self.copy_piece(Bytes::new()).await?,
                 Piece::Done => break,
                 Piece::Fail(body) => {
                     let mut fields = Fields::of(&body);
@@ -46,51 +44,52 @@ impl<B: Backend> Session<B> {
                 Piece::Nothing => {}
                 Piece::Other(kind) => {
                     // Errors in the data come first. Then the client is treated as after any error.
-                    self.copy_end(portal).await?;
+                    self.copy_end().await?;
                     self.failed(&errors::unexpected_in_copy(kind)).await?;
                     return Err(Gone::Confused.into());
                 }
             }
         }
-        self.copy_end(portal).await
+        self.copy_end().await
     }
 
-    async fn copy_piece(&mut self, portal: &mut Lent<B::Portal>, data: Bytes) -> Result<(), Stop> {
-        let taken = self.beside_portal(portal, move |backend, own| backend.copy_data(own, &data)).await?;
+    async fn copy_piece(&mut self, data: Bytes) -> Result<(), Stop> {
+        let taken = self.beside(move |sql| sql.copy_data(&data)).await?;
         let mut parked = self.unless_ended(taken)?;
         while let Some(wait) = parked {
-            self.wait(wait).await?;
-            let taken = self.beside_portal(portal, |backend, own| backend.copy_data(own, &[])).await?;
+            self.wait(&wait).await?;
+            let taken = self.beside(|sql| sql.copy_data(&[])).await?;
             parked = self.unless_ended(taken)?;
         }
         Ok(())
     }
 
-    async fn copy_end(&mut self, portal: &mut Lent<B::Portal>) -> Result<Outcome, Stop> {
+    async fn copy_end(&mut self) -> Result<Outcome, Stop> {
         loop {
-            let part = self.beside_portal(portal, B::copy_done).await?;
+            let part = self.beside(sql::session::Session::copy_done).await?;
             match self.unless_ended(part)? {
                 CopyPart::Last(tag) => {
                     self.notices();
                     return Ok(Outcome::Done(tag));
                 }
                 CopyPart::More => tokio::task::yield_now().await,
-                CopyPart::Parked(wait) => self.wait(wait).await?,
+                CopyPart::Parked(wait) => self.wait(&wait).await?,
             }
         }
     }
 
     /// Sends data part by part. Each part is written before the next is made.
-    pub(crate) async fn copy_out(&mut self, portal: &mut Lent<B::Portal>, shape: CopyShape) -> Result<Outcome, Stop> {
+    pub(crate) async fn copy_out(&mut self, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_out(shape);
         let tag: Tag = loop {
             let mut out = std::mem::take(&mut self.conn.replies.out);
-            let next = move |backend: &mut B, own: &mut B::Portal| {
-                let part = backend.copy_next(own, &mut CopyRows(&mut out));
+            let next = move |sql: &mut sql::session::Session| {
+                let mut rows = CopyRows(&mut out);
+                let part = sql.copy_next(&mut |row| rows.row(row));
                 (out, part)
             };
-            let (out, part) = self.beside_portal(portal, next).await?;
+            let (out, part) = self.beside(next).await?;
             self.conn.replies.out = out;
             match self.unless_ended(part)? {
                 CopyPart::Last(tag) => break tag,
@@ -99,7 +98,7 @@ impl<B: Backend> Session<B> {
                     tokio::task::consume_budget().await;
                     self.flush_much().await?;
                 }
-                CopyPart::Parked(wait) => self.wait(wait).await?,
+                CopyPart::Parked(wait) => self.wait(&wait).await?,
             }
         };
         self.conn.replies.copy_done();

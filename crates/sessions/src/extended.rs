@@ -4,12 +4,12 @@
 //! columns have changed since its `Parse` in the same batch: PostgreSQL keeps its tables locked meanwhile; here its
 //! columns are sent when it runs.
 
-use crate::backend::Backend;
+use crate::codec;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
 use crate::session::{Held, Prepared, Session, State, Streaming, Then, tag_rows};
 use server::door::{Hot, Marks};
-use sql::session::{Outcome, bytes_of_rows};
+use sql::session::{Outcome, Statement, bytes_of_rows};
 use statement::SqlResult;
 use statement::outcome::{Tag, TransactionStatus};
 use std::sync::Arc;
@@ -50,8 +50,8 @@ fn formats(codes: Codes<'_>, count: usize, mismatch: impl FnOnce() -> statement:
     }
 }
 
-impl<B: Backend> Session<B> {
-    fn statement(&self, name: &str) -> SqlResult<Arc<Prepared<B::Statement>>> {
+impl Session {
+    fn statement(&self, name: &str) -> SqlResult<Arc<Prepared>> {
         self.statements.get(name).cloned().ok_or_else(|| errors::no_statement(name))
     }
 
@@ -82,7 +82,7 @@ impl<B: Backend> Session<B> {
     pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Stop> {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
-        let statement = self.backend.prepare(text, &types)?;
+        let statement = self.sql.prepare_once(text, &types)?;
         let (marks, generation) = self.marks(text);
         let totals = self.stats.statement(text);
         self.parsed(name, Prepared { statement, text: text.into(), totals, marks, generation })
@@ -111,9 +111,9 @@ impl<B: Backend> Session<B> {
         self.begin_parse(name, text)?;
         let text: Arc<str> = text.into();
         let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
-        self.seen.announce(&text, self.backend.class(), Instant::now());
-        let prepared = self.aside(move |backend| {
-            let statement = backend.prepare(&text, &types)?;
+        self.seen.announce(&text, self.sql.class(), Instant::now());
+        let prepared = self.aside(move |sql| {
+            let statement = sql.prepare_once(&text, &types)?;
             let (totals, generation) = (stats.statement(&text), door.generation());
             let marks = door.marks(text.as_bytes());
             Ok::<_, statement::SqlError>(Prepared { statement, text, totals, marks, generation })
@@ -122,10 +122,10 @@ impl<B: Backend> Session<B> {
         self.parsed(name, prepared)
     }
 
-    fn parsed(&mut self, name: &str, prepared: Prepared<B::Statement>) -> Result<(), Stop> {
+    fn parsed(&mut self, name: &str, prepared: Prepared) -> Result<(), Stop> {
         if !name.is_empty() {
-            self.backend.fix_columns(&prepared.statement);
-            self.backend.name_statement(name, &prepared.statement)?;
+            prepared.statement.fix_columns();
+            self.sql.name_statement(name, &prepared.statement)?;
         }
         let weight = weight_of(name, &prepared.text);
         self.statements.put(name, Arc::new(prepared), weight);
@@ -136,17 +136,18 @@ impl<B: Backend> Session<B> {
     }
 
     /// Keeps a statement under its name.
-    pub(crate) fn keep_statement(&mut self, name: &str, statement: B::Statement, text: &str) {
-        let (marks, generation) = self.marks(text);
-        let prepared = Prepared { statement, text: text.into(), totals: self.stats.statement(text), marks, generation };
-        self.statements.put(name, Arc::new(prepared), weight_of(name, text));
+    pub(crate) fn keep_statement(&mut self, name: &str, statement: Arc<Statement>) {
+        let text: Arc<str> = statement.text().into();
+        let (marks, generation) = self.marks(&text);
+        let (totals, weight) = (self.stats.statement(&text), weight_of(name, &text));
+        self.statements.put(name, Arc::new(Prepared { statement, text, totals, marks, generation }), weight);
     }
 
     pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
         let bind = Bind::read(body)?;
         let prepared = self.statement(bind.statement)?;
         let statement = &prepared.statement;
-        let (given, wanted) = (bind.values.count(), self.backend.parameter_count(statement));
+        let (given, wanted) = (bind.values.count(), statement.parameters().len());
         let parameter_formats =
             formats(bind.formats, given, || errors::parameter_formats(bind.formats.count(), given))?;
         if given != wanted {
@@ -165,22 +166,22 @@ impl<B: Backend> Session<B> {
         }
         self.check_room(weight)?;
         let mut values = Vec::with_capacity(given);
-        for (at, value) in bind.values.iter().enumerate() {
+        for ((at, value), &kind) in bind.values.iter().enumerate().zip(statement.parameters()) {
             values.push(match value {
-                Some(bytes) => self.backend.read(statement, at, parameter_formats.of(at), bytes)?,
+                Some(bytes) => codec::parameter(at + 1, bytes, parameter_formats.of(at), kind, self.sql.forms())?,
                 None => Datum::Null,
             });
         }
         // As in PostgreSQL, a statement without rows accepts any number of formats: they mean nothing.
-        let formats = match self.backend.column_count(statement) {
+        let formats = match statement.columns().map(<[_]>::len) {
             Some(count) => formats(bind.results, count, || errors::result_formats(bind.results.count(), count))?,
             None => Formats::All(Format::Text),
         };
         let hot = self.marks_of(&prepared).hot.bound(&bind);
-        let mut portal = self.backend.bind(statement, values)?;
+        let mut portal = self.sql.bind(statement, values)?;
         if !bind.portal.is_empty() {
-            self.backend.fix_columns(statement);
-            portal = self.backend.name_portal(bind.portal, portal)?;
+            statement.fix_columns();
+            portal = self.sql.name_portal(bind.portal, portal)?;
         }
         let portal = Lent::new(portal);
         self.portals.put(bind.portal, Held { prepared, portal, formats, hot, state: State::Ready }, weight);
@@ -193,7 +194,8 @@ impl<B: Backend> Session<B> {
         match frame::target(body)? {
             (b'S', name) => {
                 let prepared = self.statement(name)?;
-                self.conn.replies.parameters(self.backend.parameters(&prepared.statement));
+                let oids = prepared.statement.parameters().iter().map(|kind| kind.oid());
+                self.conn.replies.parameters(oids.collect());
                 self.describe_as(prepared, Formats::All(Format::Text));
             }
             (b'P', name) => {
@@ -208,9 +210,9 @@ impl<B: Backend> Session<B> {
     }
 
     /// Sends the columns. Those of the unnamed statement wait until the next message is known.
-    fn describe_as(&mut self, prepared: Arc<Prepared<B::Statement>>, formats: Formats) {
+    fn describe_as(&mut self, prepared: Arc<Prepared>, formats: Formats) {
         let is_unnamed = self.statements.get("").is_some_and(|unnamed| Arc::ptr_eq(unnamed, &prepared));
-        let waits = is_unnamed && self.backend.column_count(&prepared.statement).is_some();
+        let waits = is_unnamed && prepared.statement.columns().is_some();
         self.described = Some((prepared, formats));
         if !waits {
             self.tell_columns();
@@ -220,8 +222,8 @@ impl<B: Backend> Session<B> {
     /// Answers the `Describe` that is not answered yet, if there is one.
     pub(crate) fn tell_columns(&mut self) {
         if let Some((prepared, formats)) = self.described.take() {
-            self.backend.fix_columns(&prepared.statement);
-            self.conn.replies.columns(self.backend.columns(&prepared.statement), &formats);
+            prepared.statement.fix_columns();
+            self.conn.replies.columns(prepared.statement.columns().map(codec::columns), &formats);
         }
     }
 
@@ -230,11 +232,11 @@ impl<B: Backend> Session<B> {
         match frame::target(body)? {
             (b'S', name) => {
                 self.statements.take(name);
-                self.backend.forget_statement(name);
+                self.sql.forget_statement(name);
             }
             (b'P', name) => {
                 self.portals.take(name);
-                self.backend.close_portal(name);
+                self.sql.close_portal(name);
             }
             (other, _) => return Err(errors::target("CLOSE", other).into()),
         }
@@ -245,7 +247,7 @@ impl<B: Backend> Session<B> {
     pub(crate) async fn execute(&mut self, name: &str, rows_max: i32) -> Result<(), Stop> {
         let limit = usize::try_from(rows_max).ok().filter(|&limit| 0 < limit);
         self.find_portal(name);
-        let runs_now = |held: &Held<B>, described: &Arc<_>| {
+        let runs_now = |held: &Held, described: &Arc<_>| {
             matches!(held.state, State::Ready) && Arc::ptr_eq(&held.prepared, described)
         };
         if let Some((described, _)) = &self.described
@@ -265,7 +267,7 @@ impl<B: Backend> Session<B> {
                 self.set(name, State::Exhausted(tag));
                 Ok(())
             }
-            State::Ended if self.backend.status() == TransactionStatus::Failed => Err(errors::aborted().into()),
+            State::Ended if self.sql.status() == TransactionStatus::Failed => Err(errors::aborted().into()),
             State::Ended => Err(errors::cannot_be_run(name).into()),
         }
     }
@@ -275,13 +277,13 @@ impl<B: Backend> Session<B> {
         if name.is_empty() || self.portals.has_named(name) {
             return;
         }
-        let Some((portal, statement, format)) = self.backend.portal_named(name) else { return };
+        let Some((portal, statement, is_binary)) = self.sql.portal_named(name) else { return };
         let text = Arc::from(format!("FETCH FROM {name}"));
         let totals = self.stats.statement(&text);
         // The portal belongs to a transaction that has begun.
         let (marks, generation, hot) = (Marks::default(), self.door.generation(), Hot::Unknown);
         let prepared = Arc::new(Prepared { statement, totals, text, marks, generation });
-        let (portal, formats) = (Lent::new(portal), Formats::All(format));
+        let (portal, formats) = (Lent::new(portal), Formats::All(codec::format_of(is_binary)));
         self.portals.put(name, Held { prepared, portal, formats, hot, state: State::Ready }, PORTAL_BYTES);
     }
 
@@ -290,8 +292,8 @@ impl<B: Backend> Session<B> {
         let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
         // A portal that may be suspended keeps its rows.
         let mut streaming = limit.is_none().then(|| Streaming::new(held.formats.clone(), false));
-        let goes_on = !name.is_empty() && self.backend.advance(&mut portal, limit);
-        let before = self.backend.status();
+        let goes_on = !name.is_empty() && sql::session::Session::advance(&mut portal, limit);
+        let before = self.sql.status();
         let then = match limit {
             Some(_) => Then::MoreRows,
             None if frame::is_sync(&self.conn.input) => Then::Commit,
@@ -341,8 +343,8 @@ impl<B: Backend> Session<B> {
     /// Returns an error if the `Bind` gave formats for each column and the number of columns has changed since.
     fn fit_formats(&self, name: &str) -> SqlResult<()> {
         let Some(held) = self.portals.get(name) else { return Ok(()) };
-        let count = self.backend.column_count(&held.prepared.statement);
-        count.map_or(Ok(()), |count| errors::check_formats(&held.formats, count))
+        let columns = held.prepared.statement.columns();
+        columns.map_or(Ok(()), |columns| errors::check_formats(&held.formats, columns.len()))
     }
 
     /// Returns the estimated bytes of the rows that a portal is to keep.

@@ -1,10 +1,10 @@
 //! SQL sessions behind the server's listeners.
 
-use crate::backend::{Backend, Backends};
-use crate::session::Session;
+use crate::session::{Session, canceller};
 use server::front::{Front, Opened, Site};
 use settings::Connect;
 use settings::roles::Role;
+use sql::session::Database;
 use statement::SqlResult;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use wire::conn::Conn;
 use wire::scram::Keys;
 
 /// Front of the server that gives each client an SQL session of its own.
-#[derive(Clone, Debug)]
-pub struct Sessions<D>(pub D);
+#[derive(Clone)]
+pub struct Sessions(pub Database);
 
 /// Session of one client, not served yet.
-pub struct Unserved<B>(B);
+pub struct Unserved(sql::session::Session);
 
-impl<D: Backends> Front for Sessions<D> {
-    type Opened = Unserved<D::Backend>;
+impl Front for Sessions {
+    type Opened = Unserved;
 
-    async fn open(&self, connect: Connect, _: &Role, _: Option<Keys>) -> SqlResult<Unserved<D::Backend>> {
+    async fn open(&self, connect: Connect, _: &Role, _: Option<Keys>) -> SqlResult<Unserved> {
         self.0.connect(connect).map(Unserved)
     }
 }
 
-impl<B: Backend> Opened for Unserved<B> {
+impl Opened for Unserved {
     fn canceller(&self) -> Arc<dyn Cancel> {
-        self.0.canceller()
+        canceller(&self.0)
     }
 
     fn take_reports(&mut self) -> Vec<(Cow<'static, str>, String)> {

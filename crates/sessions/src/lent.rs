@@ -1,7 +1,7 @@
 //! A value temporarily moved to another thread.
 //!
 //! **Invariant:** the value is here whenever it is accessed. The lender waits until it is back, and a session whose
-//! backend did not come back, because it panicked, ends without accessing it.
+//! SQL session did not come back, because it panicked, ends without accessing it.
 
 use std::ops::{Deref, DerefMut};
 

@@ -5,16 +5,10 @@
 //!
 //! # Layers
 //!
-//! - sessions: `names`, `lent`, `codec`, `backend`
+//! - sessions: `names`, `lent`, `codec`
 //! - protocol: `session`, `simple`, `extended`, `copy`, `front`
-//! - of this server: `adapter`, `views`, `reload`
+//! - of this server: `views`, `reload`
 
-// The scripted session of the integration tests serves unit tests too.
-#[cfg(test)]
-extern crate self as sessions;
-
-mod adapter;
-pub mod backend;
 mod codec;
 mod copy;
 mod extended;

@@ -10,27 +10,29 @@ mod stream;
 pub(crate) use alone::Then;
 pub(crate) use stream::Streaming;
 
-use crate::backend::{Backend, Unbound};
+use crate::codec;
 use crate::lent::Lent;
 use crate::names::Names;
 use bytes::Buf;
+use engine::Wake;
 use engine::memory::{SMALL_BYTES, has_room};
+use query::rows::ResultPiece;
 use server::door::{About, Door, Hot, Marks, Slot};
 use server::front::SessionLimits;
 use server::network::Below;
 use server::stats::{SessionStats, Spent, StatementStage, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
-use sql::session::Outcome;
+use sql::session::{Canceller, Outcome, Parked, Portal, Statement, Unbound};
 use stage::Class;
 use statement::error::Cancellation;
 use statement::outcome::{Tag, TransactionStatus};
+use statement::stream::Stream;
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec;
 use types::Datum;
 use wire::Cancel;
-use wire::Parked;
 use wire::Stop;
 use wire::conn::Conn;
 use wire::errors;
@@ -43,8 +45,8 @@ use wire::wake::Waiter;
 /// they delay no other session.
 pub(crate) const TEXT_MAX: usize = 4 << 10;
 /// A statement as the protocol sees it.
-pub(crate) struct Prepared<S> {
-    pub(crate) statement: S,
+pub(crate) struct Prepared {
+    pub(crate) statement: Arc<Statement>,
     pub(crate) text: Arc<str>,
     /// Statistics of the statement.
     pub(crate) totals: Arc<StatementTotals>,
@@ -54,9 +56,9 @@ pub(crate) struct Prepared<S> {
 }
 
 /// A portal as the protocol sees it.
-pub(crate) struct Held<B: Backend> {
-    pub(crate) prepared: Arc<Prepared<B::Statement>>,
-    pub(crate) portal: Lent<B::Portal>,
+pub(crate) struct Held {
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) portal: Lent<Portal>,
     pub(crate) formats: Formats,
     /// Key at which its values conflict with other transactions.
     pub(crate) hot: Hot,
@@ -75,17 +77,17 @@ pub(crate) enum State {
     Ended,
 }
 
-pub(crate) struct Session<B: Backend> {
+pub(crate) struct Session {
     pub(crate) conn: Conn,
-    pub(crate) backend: Lent<B>,
+    pub(crate) sql: Lent<sql::session::Session>,
     waiter: Arc<Waiter>,
     pub(crate) canceller: Arc<dyn Cancel>,
     pub(crate) message_max: usize,
-    pub(crate) statements: Names<Arc<Prepared<B::Statement>>>,
-    pub(crate) portals: Names<Held<B>>,
+    pub(crate) statements: Names<Arc<Prepared>>,
+    pub(crate) portals: Names<Held>,
     /// A `Describe` that is not answered yet, by statement and formats. Its columns are sent with the rows
     /// if the `Execute` is next.
-    pub(crate) described: Option<(Arc<Prepared<B::Statement>>, Formats)>,
+    pub(crate) described: Option<(Arc<Prepared>, Formats)>,
     /// True if messages are ignored until `Sync`.
     pub(crate) skips: bool,
     /// True if the client knows that it is its turn: `ReadyForQuery` was the last message sent.
@@ -108,20 +110,20 @@ pub(crate) struct Session<B: Backend> {
     has_run: bool,
 }
 
-impl<B: Backend> Session<B> {
+impl Session {
     pub(crate) fn new(
         conn: Conn,
-        backend: B,
+        sql: sql::session::Session,
         waiter: Arc<Waiter>,
         limits: SessionLimits,
         (stats, seen): (Arc<Stats>, Arc<SessionStats>),
-    ) -> Session<B> {
+    ) -> Session {
         let (statements, portals) = (Names::new(), Names::new());
-        let canceller = backend.canceller();
+        let canceller = canceller(&sql);
         let SessionLimits { message_max, memory_max, dispatch, workers, below, door } = limits;
         Session {
             conn,
-            backend: Lent::new(backend),
+            sql: Lent::new(sql),
             waiter,
             canceller,
             message_max,
@@ -159,7 +161,7 @@ impl<B: Backend> Session<B> {
             {
                 slot.idle();
             }
-            self.conn.idle_limit = if self.is_ready { self.backend.idle_limit() } else { None };
+            self.conn.idle_limit = if self.is_ready { self.sql.idle_limit() } else { None };
             let (kind, length) = match self.conn.next(self.message_max).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(broken)) => break Some(errors::broken(broken)),
@@ -195,9 +197,9 @@ impl<B: Backend> Session<B> {
         };
         // The open transaction is rolled back before the client can see the end, and a client that does not read the
         // last message keeps no slot.
-        match self.backend.lend() {
-            Some(backend) if backend.has_long_end() => drop(tokio::task::spawn_blocking(|| drop(backend)).await),
-            backend => drop(backend),
+        match self.sql.lend() {
+            Some(sql) if sql.has_long_end() => drop(tokio::task::spawn_blocking(|| drop(sql)).await),
+            sql => drop(sql),
         }
         drop(self.slot);
         self.stats.leave(&self.seen);
@@ -219,7 +221,7 @@ impl<B: Backend> Session<B> {
     fn farewell(&self, gone: Gone) -> Option<SqlError> {
         self.stats.note_unread(&self.seen, gone);
         match gone {
-            Gone::Idle => Some(errors::idle(self.backend.status() != TransactionStatus::Idle)),
+            Gone::Idle => Some(errors::idle(self.sql.status() != TransactionStatus::Idle)),
             gone => errors::gone(gone),
         }
     }
@@ -233,7 +235,7 @@ impl<B: Backend> Session<B> {
         let body = message.body();
         let answered = match kind {
             b'P' => match (length <= TEXT_MAX).then(|| self.parse(body)) {
-                Some(parsed) if !self.backend.is_unbound() => parsed,
+                Some(parsed) if !self.sql.is_unbound() => parsed,
                 parsed => {
                     self.conn.put_back(message);
                     let body = self.conn.split(length);
@@ -299,11 +301,7 @@ impl<B: Backend> Session<B> {
         self.conn.replies.error("ERROR", error);
         self.conn.is_due = true;
         self.has_failed = true;
-        if self.backend.has_long_end() {
-            return Box::pin(self.lend_backend(false, B::fail)).await;
-        }
-        self.backend.fail();
-        Ok(())
+        self.beside(sql::session::Session::fail).await
     }
 
     /// Ends the implicit transaction, and sends `ReadyForQuery`.
@@ -311,7 +309,7 @@ impl<B: Backend> Session<B> {
         self.skips = false;
         // From the next batch on, the unnamed statement is treated like any other.
         if let Some(unnamed) = self.statements.get("") {
-            self.backend.fix_columns(&unnamed.statement);
+            unnamed.statement.fix_columns();
         }
         match self.commit().await {
             Ok(()) => {}
@@ -324,12 +322,8 @@ impl<B: Backend> Session<B> {
 
     /// Ends the implicit transaction, if there is one.
     pub(crate) async fn commit(&mut self) -> Result<(), Stop> {
-        let class = self.backend.class();
-        let ended = if self.backend.has_long_end() {
-            Box::pin(self.lend_backend(false, B::sync)).await?
-        } else {
-            self.backend.sync()
-        };
+        let class = self.sql.class();
+        let ended = self.beside(sql::session::Session::sync).await?;
         let spent = self.conn.lap();
         if std::mem::take(&mut self.has_run) {
             self.stats.stage(class, StatementStage::Commit, spent);
@@ -352,7 +346,7 @@ impl<B: Backend> Session<B> {
     }
 
     fn ready(&mut self) {
-        let status = self.backend.status();
+        let status = self.sql.status();
         // The end of the transaction has closed its portals. Otherwise the next statement would take away a new portal
         // of the same name.
         self.rename();
@@ -361,21 +355,21 @@ impl<B: Backend> Session<B> {
             self.leave();
         }
         self.notices();
-        for (name, value) in self.backend.take_reports() {
+        for (name, value) in self.sql.take_reports() {
             if name == "application_name" {
                 self.seen.set_application(&value);
             }
             self.conn.replies.parameter_status(name, value);
         }
         self.seen.rest(status);
-        self.stats.stage(self.backend.class(), StatementStage::Reply, std::mem::take(&mut self.conn.flushing));
+        self.stats.stage(self.sql.class(), StatementStage::Reply, std::mem::take(&mut self.conn.flushing));
         self.conn.replies.ready(status);
         self.is_ready = true;
         self.conn.is_due = true;
     }
 
     pub(crate) fn notices(&mut self) {
-        for (severity, notice) in self.backend.take_notices() {
+        for (severity, notice) in self.sql.take_notices() {
             self.conn.replies.notice(severity, &notice);
         }
     }
@@ -387,23 +381,26 @@ impl<B: Backend> Session<B> {
         text: &Arc<str>,
         totals: &StatementTotals,
         (marks, then): (Marks, Then),
-        portal: &mut Lent<B::Portal>,
+        portal: &mut Lent<Portal>,
         streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
-        let class = self.backend.class_of(portal);
+        let class = self.sql.class_of(portal);
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
         self.seen.begin(text, class, begun);
         // A transaction that has a slot keeps it to its end. A statement that begins none needs no admission.
-        let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.backend.does_nothing_inside(portal));
+        let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.sql.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
-        let is_alone = then != Then::MoreRows && self.backend.is_alone(portal);
+        let is_alone = then != Then::MoreRows && self.sql.is_alone(portal);
         self.has_run = true;
         let ran = match entered {
             Ok(()) if is_alone => self.run_alone(totals, portal, streaming, then == Then::Commit).await,
-            Ok(()) => self.run_portal(totals, portal, streaming).await,
+            Ok(()) => self.run_to_end(totals, portal, streaming).await,
             Err(stop) => Err(stop),
         };
+        if ran.is_ok() {
+            self.notices();
+        }
         let outcome = ran.map_err(|stop| self.cancelled_by_gate(stop));
         self.rename();
         let mut spent = std::mem::take(&mut self.spent);
@@ -418,7 +415,7 @@ impl<B: Backend> Session<B> {
             Err(_) => None,
         };
         self.stats.count(totals, class, &spent, rows);
-        if self.backend.log_from().is_some_and(|from| from <= spent.all()) {
+        if self.sql.log_from().is_some_and(|from| from <= spent.all()) {
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             let (all, wait) = (ms(spent.all()), ms(spent.wait));
             tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
@@ -457,14 +454,14 @@ impl<B: Backend> Session<B> {
     /// Waits for admission, after which the transaction has a slot. The wait is part of the statement's time.
     async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
         let begun = self.conn.now;
-        let timeout = self.backend.time_left();
+        let timeout = self.sql.time_left();
         let entered = match self.slot.as_mut() {
             Some(slot) => {
                 slot.reclass(class);
                 self.conn.before_door(slot.active(), &self.seen.end, timeout).await.map(Ok)
             }
             None => {
-                let hot_key = marks.hot.key(self.backend.hot_key());
+                let hot_key = marks.hot.key(self.sql.hot_key());
                 let about = About { class, fingerprint: marks.fingerprint, hot_key, owner: self.seen.owner() };
                 let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end, timeout).await;
                 entered.map(|entered| {
@@ -490,7 +487,7 @@ impl<B: Backend> Session<B> {
     }
 
     /// Returns the marks of a statement for the admission gate.
-    pub(crate) fn marks_of(&self, prepared: &Prepared<B::Statement>) -> Marks {
+    pub(crate) fn marks_of(&self, prepared: &Prepared) -> Marks {
         if prepared.generation == self.door.generation() {
             return prepared.marks;
         }
@@ -505,11 +502,11 @@ impl<B: Backend> Session<B> {
 
     /// Takes over the names that a statement, or the end of its transaction, has given or taken away in SQL.
     fn rename(&mut self) {
-        let Some(renamed) = self.backend.take_renamed() else { return };
+        let Some(renamed) = self.sql.take_renamed() else { return };
         for name in &renamed.statements {
             self.statements.take(name);
-            if let Some((statement, text)) = self.backend.statement_named(name) {
-                self.keep_statement(name, statement, &text);
+            if let Some(statement) = self.sql.statement_named(name) {
+                self.keep_statement(name, statement);
             }
         }
         for name in &renamed.portals {
@@ -521,20 +518,34 @@ impl<B: Backend> Session<B> {
     /// failed. Returns true if the statement is to be prepared again.
     pub(crate) async fn may_prepare_again(&mut self) -> Result<bool, Stop> {
         loop {
-            let awaited = self.backend.await_definitions();
+            let awaited = self.sql.await_definitions();
             match self.unless_ended(awaited)? {
                 Unbound::Stands => return Ok(false),
                 Unbound::Again => return Ok(true),
-                Unbound::Parked(parked) => self.wait(parked).await?,
+                Unbound::Parked(parked) => self.wait(&parked).await?,
             }
         }
     }
 
     /// Waits until the parked work can go on.
-    pub(crate) async fn wait(&mut self, parked: Box<dyn Parked>) -> Result<(), Gone> {
+    pub(crate) async fn wait(&mut self, parked: &Parked) -> Result<(), Gone> {
+        self.wait_by(parked, |wake| parked.on_ready(wake)).await
+    }
+
+    /// Does the same, and also ends the wait when `rows` has a piece.
+    async fn wait_or_rows(&mut self, parked: &Parked, rows: &Stream<ResultPiece>) -> Result<(), Gone> {
+        let on_ready = |wake: Arc<dyn Wake>| {
+            parked.on_ready(Arc::clone(&wake));
+            rows.on_ready(wake);
+        };
+        self.wait_by(parked, on_ready).await
+    }
+
+    /// Waits for the wake-up that `on_ready` has asked for.
+    async fn wait_by(&mut self, parked: &Parked, on_ready: impl FnOnce(Arc<dyn Wake>)) -> Result<(), Gone> {
         let begun = Instant::now();
-        let is_lock = parked.is_lock();
-        if parked.is_analysis() {
+        let is_lock = matches!(parked, Parked::Lock(_));
+        if matches!(parked, Parked::Analysis(_)) {
             self.seen.set_analysed();
         } else {
             self.seen.set_waiting(true);
@@ -542,7 +553,7 @@ impl<B: Backend> Session<B> {
         if is_lock {
             self.stall(true);
         }
-        let waited = self.conn.wait(parked, &self.waiter, &*self.canceller).await;
+        let waited = self.conn.wait(on_ready, parked.until(), &self.waiter, &*self.canceller).await;
         if is_lock {
             self.stall(false);
         }
@@ -568,13 +579,13 @@ impl<B: Backend> Session<B> {
     /// Returns the weight of the named statements and of the portals, plus `more`, in bytes.
     fn weight_with(&self, more: usize) -> usize {
         let own = self.statements.weight_of_named().saturating_add(self.portals.weight());
-        own.saturating_add(self.backend.kept_bytes()).saturating_add(more)
+        own.saturating_add(self.sql.kept_bytes()).saturating_add(more)
     }
 
     /// Returns true if a statement has ended the transaction that portals of `before` belong to.
     pub(crate) fn has_ended(&self, before: TransactionStatus, outcome: &Outcome) -> bool {
         let Outcome::Done(Tag { words, .. }) = outcome else { return false };
-        let is_idle = self.backend.status() == TransactionStatus::Idle;
+        let is_idle = self.sql.status() == TransactionStatus::Idle;
         // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has the tag
         // `ROLLBACK` too, and ends nothing.
         *words == "COMMIT" || (before != TransactionStatus::Idle && is_idle)
@@ -583,14 +594,16 @@ impl<B: Backend> Session<B> {
     /// Sends rows, at most `limit`, and returns how many were sent.
     pub(crate) async fn send(
         &mut self,
-        statement: &B::Statement,
+        statement: &Statement,
         formats: &Formats,
         rows: &mut vec::IntoIter<Box<[Datum]>>,
         limit: usize,
     ) -> Result<u64, Stop> {
         let mut sent = 0;
         for row in rows.take(limit) {
-            self.row(statement, formats, &row)?;
+            let (columns, forms) = (statement.columns().unwrap_or_default(), self.sql.forms());
+            let write = |at, format, value: &_, out: &mut _| codec::write((columns, forms), at, format, value, out);
+            self.conn.replies.row(formats, &row, write)?;
             sent += 1;
             self.row_written(sent).await?;
         }
@@ -629,12 +642,20 @@ impl<B: Backend> Session<B> {
         }
         Ok(())
     }
+}
 
-    fn row(&mut self, statement: &B::Statement, formats: &Formats, row: &[Datum]) -> SqlResult<()> {
-        let backend = &mut *self.backend;
-        let write = |column, format, value: &Datum, out: &mut _| backend.write(statement, column, format, value, out);
-        self.conn.replies.row(formats, row, write)
+/// Canceller of an SQL session, as the server and the connection call it.
+struct Cancels(Canceller);
+
+impl Cancel for Cancels {
+    fn cancel(&self) {
+        self.0.cancel();
     }
+}
+
+/// Returns a handle that cancels the session's work from another thread.
+pub(crate) fn canceller(sql: &sql::session::Session) -> Arc<dyn Cancel> {
+    Arc::new(Cancels(sql.canceller()))
 }
 
 /// Number of rows that are written between two looks at the clock.

@@ -3,13 +3,13 @@
 //! **Invariant:** all statements are parsed before the first is run. The implicit transaction is committed before the
 //! last statement's tag is sent, so that no tag is followed by the error that the commit failed.
 
-use crate::backend::Backend;
+use crate::codec;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
 use crate::session::{Session, Streaming, Then, tag_rows};
 use server::door::Marks;
 use server::stats::StatementTotals;
-use sql::session::{Outcome, Part};
+use sql::session::{Outcome, Part, Statement};
 use statement::SqlError;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,18 +23,18 @@ struct Place {
     is_last: bool,
 }
 
-impl<B: Backend> Session<B> {
+impl Session {
     /// Answers `Query`, but for `ReadyForQuery`.
     pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
         // PostgreSQL drops the unnamed portal and statement too.
         self.portals.take("");
         self.take_statement("");
         let statements = match text.len() <= TEXT_MAX {
-            true => self.backend.split(text)?,
+            true => self.sql.split(text)?,
             false => {
                 let text: Arc<str> = text.into();
-                self.seen.announce(&text, self.backend.class(), Instant::now());
-                self.aside(move |backend| backend.split(&text)).await??
+                self.seen.announce(&text, self.sql.class(), Instant::now());
+                self.aside(move |sql| sql.split(&text)).await??
             }
         };
         if statements.is_empty() {
@@ -45,7 +45,7 @@ impl<B: Backend> Session<B> {
             if 0 < at {
                 self.conn.take_turns().await?;
             }
-            self.backend.goes_on()?;
+            self.sql.goes_on()?;
             let place = Place { is_only: count == 1, is_last: at + 1 == count };
             match self.one(&text, place).await {
                 Ok(()) => {}
@@ -61,7 +61,7 @@ impl<B: Backend> Session<B> {
         let text: Arc<str> = text.into();
         if text.len() <= TEXT_MAX {
             let statement = loop {
-                match self.backend.prepare(&text, &[]) {
+                match self.sql.prepare_once(&text, &[]) {
                     Ok(statement) => break statement,
                     Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
                     Err(_) => {}
@@ -71,11 +71,11 @@ impl<B: Backend> Session<B> {
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
-        self.seen.announce(&text, self.backend.class(), Instant::now());
+        self.seen.announce(&text, self.sql.class(), Instant::now());
         let (statement, totals, marks) = loop {
             let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
-            let prepared = self.aside(move |backend| {
-                let statement = backend.prepare(&own, &[])?;
+            let prepared = self.aside(move |sql| {
+                let statement = sql.prepare_once(&own, &[])?;
                 Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
             });
             match prepared.await? {
@@ -84,7 +84,7 @@ impl<B: Backend> Session<B> {
                 Err(_) => {}
             }
         };
-        self.backend.goes_on()?;
+        self.sql.goes_on()?;
         let ran = self.run_one(&statement, &text, &totals, marks, place).await;
         self.drop_aside((statement, text));
         ran
@@ -92,20 +92,20 @@ impl<B: Backend> Session<B> {
 
     async fn run_one(
         &mut self,
-        statement: &B::Statement,
+        statement: &Arc<Statement>,
         text: &Arc<str>,
         totals: &StatementTotals,
         marks: Marks,
         place: Place,
     ) -> Result<(), Stop> {
-        let formats = Formats::All(self.backend.simple_format(statement));
-        if 0 < self.backend.parameter_count(statement) {
+        let formats = Formats::All(codec::format_of(self.sql.is_binary(statement)));
+        if !statement.parameters().is_empty() {
             return Err(sql::session::no_parameter(text).into());
         }
-        let mut portal = Lent::new(self.backend.bind(statement, Vec::new())?);
+        let mut portal = Lent::new(self.sql.bind(statement, Vec::new())?);
         // The only statement of a message is a transaction of its own, so it commits as it runs, and can be run again
         // after a more important transaction has aborted it.
-        let before = self.backend.status();
+        let before = self.sql.status();
         let then = if place.is_only { Then::Commit } else { Then::Unknown };
         let mut streaming = Streaming::new(formats.clone(), true);
         let outcome = self.run(text, totals, (marks, then), &mut portal, Some(&mut streaming)).await?;
@@ -114,8 +114,8 @@ impl<B: Backend> Session<B> {
         }
         let (tag, rows) = match outcome {
             Outcome::Rows(rows, tag) => {
-                let columns = self.backend.columns(statement);
-                self.conn.replies.columns(Some(columns.unwrap_or_default()), &formats);
+                let columns = codec::columns(statement.columns().unwrap_or_default());
+                self.conn.replies.columns(Some(columns), &formats);
                 let sent = self.send(statement, &formats, &mut rows.into_iter(), usize::MAX).await?;
                 let rows = tag_rows(&tag, sent, false);
                 (Some(tag), rows)

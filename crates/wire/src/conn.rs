@@ -5,13 +5,13 @@
 
 use crate::Cancel;
 use crate::End;
-use crate::Parked;
 use crate::errors;
 use crate::frame::{self, Broken, HEAD, Malformed};
 use crate::reply::Replies;
 use crate::wait::Gone;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
+use engine::Wake;
 use engine::memory::{MESSAGES, has_room};
 use socket2::SockRef;
 use statement::SqlError;
@@ -571,16 +571,18 @@ impl Conn {
         WRITE <= self.replies.out.len()
     }
 
-    /// Waits until a parked statement can go on. If nobody wants the statement any more, it is cancelled.
+    /// Waits until a parked statement can go on: `on_ready` arranges for the wake-up, and `until` is the time at which
+    /// the wait ends by itself. If nobody wants the statement any more, it is cancelled.
     pub async fn wait(
         &mut self,
-        parked: Box<dyn Parked>,
+        on_ready: impl FnOnce(Arc<dyn Wake>),
+        until: Option<Instant>,
         waiter: &Arc<Waiter>,
         cancel: &dyn Cancel,
     ) -> Result<(), Gone> {
         let waiting = waiter.begin();
-        parked.on_ready(Arc::clone(waiter) as Arc<dyn engine::Wake>);
-        let until = parked.until().map(tokio::time::Instant::from_std);
+        on_ready(Arc::clone(waiter) as Arc<dyn Wake>);
+        let until = until.map(tokio::time::Instant::from_std);
         tokio::select! {
             biased;
             () = waiting.told() => Ok(()),

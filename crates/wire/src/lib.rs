@@ -23,4 +23,4 @@ pub mod wait;
 pub mod wake;
 
 pub use conn::Stop;
-pub use wait::{Cancel, End, Parked};
+pub use wait::{Cancel, End};

@@ -1,39 +1,12 @@
 //! Waits of a session, and ways to end them from elsewhere.
 
-use engine::Wake;
 use statement::outcome::Signal;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-
-/// Wait of a session.
-pub trait Parked: Send {
-    /// Calls `wake` when the wait is over; at once if it is over already.
-    fn on_ready(&self, wake: Arc<dyn Wake>);
-
-    /// True if the wait is for a lock, and not for a computation.
-    fn is_lock(&self) -> bool {
-        true
-    }
-
-    /// True if the wait is for a computation of analytics.
-    fn is_analysis(&self) -> bool {
-        false
-    }
-
-    /// True if there is nothing to wait for: the portal is to be run again where it delays no other session.
-    fn is_elsewhere(&self) -> bool {
-        false
-    }
-
-    /// Time at which the wait ends by itself.
-    fn until(&self) -> Option<Instant> {
-        None
-    }
-}
 
 /// Handle that ends from another thread what a session is doing.
 pub trait Cancel: Send + Sync {

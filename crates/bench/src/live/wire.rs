@@ -18,7 +18,6 @@ use sessions::Views;
 use settings::Defaults;
 use settings::sources;
 use settings::sources::OptionError;
-use sql::session::Database;
 use stage::Class;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -126,7 +125,7 @@ fn serve(
     data: &Data,
     door: &DemoInstance,
     workers: &Arc<Workers>,
-) -> anyhow::Result<Server<Sessions<Database>>> {
+) -> anyhow::Result<Server<Sessions>> {
     let mut settings = Defaults::default();
     let options = || -> Result<(Defaults, Config), OptionError> {
         sources::read_flag(&format!("listen_addresses={}", address.ip()), &mut settings)?;

@@ -6,11 +6,10 @@
 //! error that the commit failed.
 
 use super::{Session, Stop, Streaming};
-use crate::backend::Backend;
 use crate::lent::Lent;
 use engine::memory::SMALL_BYTES;
 use server::stats::StatementTotals;
-use sql::session::Outcome;
+use sql::session::{Outcome, Portal};
 use std::sync::atomic::Ordering::Relaxed;
 use types::Datum;
 
@@ -36,7 +35,7 @@ fn fits(outcome: &Outcome) -> bool {
 /// Maximum bytes of a row, which leaves room for the lengths of its values.
 const ROW_MAX: u64 = (i32::MAX - (1 << 16)) as u64;
 
-impl<B: Backend> Session<B> {
+impl Session {
     /// Runs a portal to its end, or to its commit, and again when a more important transaction has aborted it, within
     /// `statement_timeout`.
     ///
@@ -45,12 +44,12 @@ impl<B: Backend> Session<B> {
     pub(super) async fn run_alone(
         &mut self,
         totals: &StatementTotals,
-        portal: &mut Lent<B::Portal>,
+        portal: &mut Lent<Portal>,
         mut streaming: Option<&mut Streaming>,
         commits: bool,
     ) -> Result<Outcome, Stop> {
-        let is_modifying = self.backend.is_modifying(portal);
-        let outcome = loop {
+        let is_modifying = self.sql.is_modifying(portal);
+        loop {
             let outcome = match self.run_to_end(totals, portal, streaming.as_deref_mut()).await {
                 Ok(outcome) if !commits || (is_modifying && !fits(&outcome)) => Ok(outcome),
                 Ok(outcome) => {
@@ -64,17 +63,13 @@ impl<B: Backend> Session<B> {
             };
             match outcome {
                 Err(Stop::Error(error)) if error.is_preempted() && !has_begun(streaming.as_deref()) => {
-                    self.backend.begin_again();
+                    self.sql.begin_again();
                     self.stats.run_again.fetch_add(1, Relaxed);
                     tokio::task::yield_now().await;
                 }
-                outcome => break outcome,
+                outcome => return outcome,
             }
-        };
-        if outcome.is_ok() {
-            self.notices();
         }
-        outcome
     }
 }
 

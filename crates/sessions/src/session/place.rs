@@ -1,16 +1,15 @@
 //! Place of a session's work: the thread that read it from the network while it is short, another thread otherwise.
 //!
-//! **Invariant:** a portal or backend that is lent comes back before the session goes on. If it
+//! **Invariant:** a portal or SQL session that is lent comes back before the session goes on. If it
 //! does not, the session ends.
 
 use super::{Session, Stop, Streaming};
-use crate::backend::{Backend, Run};
 use crate::lent::Lent;
 use query::rows::ResultPiece;
 use server::network::{Below, Lift};
 use server::stats::StatementTotals;
 use server::workers::Dispatch;
-use sql::session::{Destination, Outcome};
+use sql::session::{Destination, Outcome, Parked, Portal, Step};
 use stage::Class;
 use statement::outcome::TransactionStatus;
 use statement::{SqlResult, SqlState};
@@ -26,93 +25,85 @@ use wire::wait::Gone;
 /// run twice because it lacked a processor.
 const STAY: Duration = Duration::from_millis(4);
 
+/// Place of the next run of a portal.
+enum RunPlace {
+    /// Thread that read the request.
+    Here,
+    /// Another thread, which runs below those that read the network if `is_below`.
+    Elsewhere { is_below: bool },
+}
+
 /// Event of a statement that runs on another thread.
 enum Next<R> {
     Done(Option<R>),
     Piece(ResultPiece),
 }
 
-impl<B: Backend> Session<B> {
-    pub(super) async fn run_portal(
-        &mut self,
-        totals: &StatementTotals,
-        portal: &mut Lent<B::Portal>,
-        streaming: Option<&mut Streaming>,
-    ) -> Result<Outcome, Stop> {
-        let outcome = self.run_to_end(totals, portal, streaming).await?;
-        self.notices();
-        Ok(outcome)
-    }
-
+impl Session {
+    /// Runs a portal to its end, waiting where it must.
     pub(super) async fn run_to_end(
         &mut self,
         totals: &StatementTotals,
-        portal: &mut Lent<B::Portal>,
+        portal: &mut Lent<Portal>,
         mut streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
         let mut is_elsewhere = false;
         loop {
-            let run = self.execute_portal(totals, portal, streaming.as_deref_mut(), is_elsewhere).await?;
+            let run = match self.place_of(totals, portal, is_elsewhere) {
+                RunPlace::Here => self.execute_here(portal, streaming.as_deref_mut())?,
+                RunPlace::Elsewhere { is_below } => {
+                    Box::pin(self.execute_elsewhere(portal, streaming.as_deref_mut(), is_below)).await?
+                }
+            };
             if let Some(streaming) = streaming.as_deref_mut() {
                 self.send_ready(streaming).await?;
             }
             match run {
-                Run::Done(outcome) => return Ok(outcome),
-                Run::CopyIn(shape) => return self.copy_in(portal, shape).await,
-                Run::CopyOut(shape) => return self.copy_out(portal, shape).await,
-                Run::Parked(parked) if parked.is_elsewhere() => is_elsewhere = true,
-                Run::Parked(parked) => {
-                    let parked = match &streaming {
-                        Some(streaming) if parked.is_analysis() => streaming.waiting(parked),
-                        Some(_) | None => parked,
-                    };
-                    self.wait(parked).await?;
+                Step::Done(outcome) => return Ok(outcome),
+                Step::CopyIn(shape) => return Box::pin(self.copy_in(shape)).await,
+                Step::CopyOut(shape) => return Box::pin(self.copy_out(shape)).await,
+                Step::Parked(Parked::Elsewhere) => is_elsewhere = true,
+                Step::Parked(parked) => {
+                    let is_analysis = matches!(parked, Parked::Analysis(_));
+                    match streaming.as_deref().and_then(Streaming::stream).filter(|_| is_analysis) {
+                        Some(rows) => self.wait_or_rows(&parked, rows).await?,
+                        None => self.wait(&parked).await?,
+                    }
                 }
             }
         }
     }
 
-    /// Runs a job with the backend on a thread where it delays no other session. The thread runs below those that read
-    /// the network, unless another session may come to wait for this one.
+    /// Runs a job with the SQL session on a thread where it delays no other session. The thread runs below those that
+    /// read the network, unless another session may come to wait for this one.
     pub(crate) async fn aside<R: Send + 'static>(
         &mut self,
-        job: impl FnOnce(&mut B) -> R + Send + 'static,
+        job: impl FnOnce(&mut sql::session::Session) -> R + Send + 'static,
     ) -> Result<R, Stop> {
-        let is_below = self.backend.class() != Class::High && self.backend.status() == TransactionStatus::Idle;
-        Ok(self.lend_backend(is_below, job).await?)
+        let is_below = self.sql.class() != Class::High && self.sql.status() == TransactionStatus::Idle;
+        Ok(self.lend_sql(is_below, job).await?)
     }
 
-    /// Does the same with the backend and a portal if an error may undo much. Otherwise the job runs here.
-    pub(crate) async fn beside_portal<R: Send + 'static>(
+    /// Does the same if the end of the open transaction, or an error in it, may take long. Otherwise the job runs here.
+    pub(crate) async fn beside<R: Send + 'static>(
         &mut self,
-        portal: &mut Lent<B::Portal>,
-        job: impl FnOnce(&mut B, &mut B::Portal) -> R + Send + 'static,
-    ) -> Result<R, Stop> {
-        if !self.backend.has_long_end() {
-            return Ok(job(&mut self.backend, portal));
-        }
-        let Some(mut own) = portal.lend() else { return Err(Gone::Fault.into()) };
-        let job = move |backend: &mut B| {
-            let made = job(backend, &mut own);
-            (own, made)
-        };
-        let (own, made) = Box::pin(self.lend_backend(false, job)).await?;
-        portal.give_back(own);
-        Ok(made)
+        job: impl FnOnce(&mut sql::session::Session) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        if self.sql.has_long_end() { Box::pin(self.lend_sql(false, job)).await } else { Ok(job(&mut self.sql)) }
     }
 
-    /// Lends the backend to a thread where it delays no other session. `is_below` tells whether the thread runs below
-    /// those that read the network.
-    pub(super) async fn lend_backend<R: Send + 'static>(
+    /// Lends the SQL session to a thread where it delays no other session. `is_below` tells whether the thread runs
+    /// below those that read the network.
+    async fn lend_sql<R: Send + 'static>(
         &mut self,
         is_below: bool,
-        job: impl FnOnce(&mut B) -> R + Send + 'static,
+        job: impl FnOnce(&mut sql::session::Session) -> R + Send + 'static,
     ) -> Result<R, Gone> {
-        let timeout = self.backend.time_left();
-        let Some(mut backend) = self.backend.lend() else { return Err(Gone::Fault) };
+        let timeout = self.sql.time_left();
+        let Some(mut sql) = self.sql.lend() else { return Err(Gone::Fault) };
         let job = move || {
-            let made = job(&mut backend);
-            (backend, made)
+            let made = job(&mut sql);
+            (sql, made)
         };
         let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
         let state = self.seen.set_below(is_below);
@@ -124,8 +115,8 @@ impl<B: Backend> Session<B> {
         };
         let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
         self.seen.restore(state);
-        let (backend, made) = done.ok_or(Gone::Fault)?;
-        self.backend.give_back(backend);
+        let (sql, made) = done.ok_or(Gone::Fault)?;
+        self.sql.give_back(sql);
         self.drop_leavings();
         Ok(made)
     }
@@ -137,50 +128,56 @@ impl<B: Backend> Session<B> {
 
     /// Drops the leavings of statements on a thread where that delays no other session.
     fn drop_leavings(&mut self) {
-        if let Some(leavings) = self.backend.take_leavings() {
+        let leavings = self.sql.take_leavings();
+        if !leavings.is_empty() {
             self.drop_aside(leavings);
         }
     }
 
-    /// Runs the portal here or on another thread: there if it takes too long for this one.
-    async fn execute_portal(
-        &mut self,
-        totals: &StatementTotals,
-        portal: &mut Lent<B::Portal>,
-        mut streaming: Option<&mut Streaming>,
-        is_elsewhere: bool,
-    ) -> Result<Run, Stop> {
-        let class = self.backend.class_of(portal);
-        let is_below = class != Class::High
-            && (is_elsewhere || totals.is_long() || (totals.is_new() && self.backend.is_large(portal)))
-            && self.backend.holds_nothing(portal);
+    /// Decides where the portal runs: here, unless it takes too long for this thread.
+    fn place_of(&self, totals: &StatementTotals, portal: &Portal, is_elsewhere: bool) -> RunPlace {
+        let is_below = self.sql.class_of(portal) != Class::High
+            && (is_elsewhere || totals.is_long() || (totals.is_new() && self.sql.is_large(portal)))
+            && self.sql.holds_nothing(portal);
         // A statement that fails rolls back its transaction, or everything since its last savepoint.
-        let is_elsewhere = is_elsewhere || self.backend.has_long_end();
+        let is_elsewhere = is_elsewhere || self.sql.has_long_end();
         let is_here = self.dispatch == Dispatch::Spot && totals.is_short() && !is_below && !is_elsewhere;
-        if is_here && self.backend.can_move(portal) {
-            self.backend.stay_for(Some(STAY));
-            self.backend.stream_to(streaming.as_deref().map_or(Destination::Whole, Streaming::lazily));
-            let run = self.backend.execute(portal);
-            self.backend.stay_for(None);
-            if let Some(streaming) = streaming {
-                streaming.take_sink(self.backend.sink());
-            }
-            self.backend.stream_to(Destination::Whole);
-            self.drop_leavings();
-            return self.unless_ended(run);
+        if is_here && self.sql.can_move(portal) { RunPlace::Here } else { RunPlace::Elsewhere { is_below } }
+    }
+
+    /// Runs the portal on this thread.
+    fn execute_here(&mut self, portal: &mut Portal, streaming: Option<&mut Streaming>) -> Result<Step, Stop> {
+        self.sql.stay_for(Some(STAY));
+        self.sql.stream_to(streaming.as_deref().map_or(Destination::Whole, Streaming::lazily));
+        let run = self.sql.execute(portal);
+        self.sql.stay_for(None);
+        if let Some(streaming) = streaming {
+            streaming.take_sink(self.sql.sink());
         }
-        let (Some(mut backend), Some(mut own)) = (self.backend.lend(), portal.lend()) else {
+        self.sql.stream_to(Destination::Whole);
+        self.drop_leavings();
+        self.unless_ended(run)
+    }
+
+    /// Runs the portal on another thread, below those that read the network or beside them.
+    async fn execute_elsewhere(
+        &mut self,
+        portal: &mut Lent<Portal>,
+        mut streaming: Option<&mut Streaming>,
+        is_below: bool,
+    ) -> Result<Step, Stop> {
+        let class = self.sql.class_of(portal);
+        let (Some(mut sql), Some(mut own)) = (self.sql.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
-        let (asked, timeout) = (Instant::now(), backend.time_left());
+        let (asked, timeout) = (Instant::now(), sql.time_left());
         // Of the threads that are as many as needed one may wait for its client.
         let may_block = self.dispatch == Dispatch::Spot;
-        backend
-            .stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
+        sql.stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
         let job = move || {
             let queued = asked.elapsed();
-            let run = backend.execute(&mut own);
-            (backend, own, run, queued)
+            let run = sql.execute(&mut own);
+            (sql, own, run, queued)
         };
         let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
         let dispatch = self.dispatch;
@@ -196,7 +193,7 @@ impl<B: Backend> Session<B> {
         let mut run = pin!(run);
         let until = timeout.and_then(|timeout| asked.checked_add(timeout));
         let mut failed = None;
-        // Pieces are sent as they come. If that fails, the statement ends soon, and its backend comes back.
+        // Pieces are sent as they come. If that fails, the statement ends soon, and its SQL session comes back.
         let done = loop {
             let pieces = streaming.as_deref().filter(|_| failed.is_none()).and_then(Streaming::stream);
             let next = poll_fn(|context| match run.as_mut().poll(context) {
@@ -221,10 +218,10 @@ impl<B: Backend> Session<B> {
             }
         };
         self.seen.restore(state);
-        let (mut backend, own, run, queued) = done.ok_or(Gone::Fault)?;
-        backend.stream_to(Destination::Whole);
+        let (mut sql, own, run, queued) = done.ok_or(Gone::Fault)?;
+        sql.stream_to(Destination::Whole);
         self.spent.wait += queued;
-        self.backend.give_back(backend);
+        self.sql.give_back(sql);
         portal.give_back(own);
         self.drop_leavings();
         match failed {

@@ -4,21 +4,17 @@
 //! gone, or a row cannot be written, the queue closes, and its maker ends.
 
 use super::{Session, Stop};
-use crate::backend::Backend;
 use crate::codec;
-use engine::Wake;
 use query::plan::ColumnInfo;
 use query::rows::{CopyPiece, ResultPiece, Rows};
 use sql::session::{Destination, ResultHead, ResultSink};
 use statement::stream::Stream;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
-use std::time::Instant;
 use types::forms::Forms;
-use wire::Parked;
 use wire::copy::CopyRows;
 use wire::errors;
-use wire::reply::{Column, Formats};
+use wire::reply::Formats;
 
 /// Rows of one statement that are sent as they come.
 pub(crate) struct Streaming {
@@ -51,9 +47,9 @@ impl Streaming {
     }
 
     /// Takes over the sink that a statement has made.
-    pub(super) fn take_sink(&mut self, sink: Option<Arc<ResultSink>>) {
+    pub(super) fn take_sink(&mut self, sink: Option<&Arc<ResultSink>>) {
         if sink.is_some() {
-            self.sink = sink;
+            self.sink = sink.cloned();
         }
     }
 
@@ -73,14 +69,6 @@ impl Streaming {
             stream.close();
         }
     }
-
-    /// Returns the wait of a statement that also ends when there are rows.
-    pub(super) fn waiting(&self, parked: Box<dyn Parked>) -> Box<dyn Parked> {
-        match self.stream() {
-            Some(stream) => Box::new(RowsOrEnd { parked, stream: Arc::clone(stream) }),
-            None => parked,
-        }
-    }
 }
 
 impl Drop for Streaming {
@@ -89,36 +77,7 @@ impl Drop for Streaming {
     }
 }
 
-/// Wait for the end of a statement, or for rows of it.
-struct RowsOrEnd {
-    parked: Box<dyn Parked>,
-    stream: Arc<Stream<ResultPiece>>,
-}
-
-impl Parked for RowsOrEnd {
-    fn on_ready(&self, wake: Arc<dyn Wake>) {
-        self.parked.on_ready(Arc::clone(&wake));
-        self.stream.on_ready(wake);
-    }
-
-    fn is_lock(&self) -> bool {
-        self.parked.is_lock()
-    }
-
-    fn is_analysis(&self) -> bool {
-        self.parked.is_analysis()
-    }
-
-    fn is_elsewhere(&self) -> bool {
-        self.parked.is_elsewhere()
-    }
-
-    fn until(&self) -> Option<Instant> {
-        self.parked.until()
-    }
-}
-
-impl<B: Backend> Session<B> {
+impl Session {
     /// Sends the pieces that are there.
     pub(super) async fn send_ready(&mut self, streaming: &mut Streaming) -> Result<(), Stop> {
         while let Some(piece) = streaming.stream().and_then(|stream| stream.next_now()) {
@@ -178,11 +137,10 @@ impl<B: Backend> Session<B> {
             ResultHead::Rows { columns, forms: _ } => columns,
         };
         errors::check_formats(&streaming.formats, columns.len())?;
-        let described = || -> Vec<Column<'_>> { columns.iter().map(codec::column).collect() };
         if streaming.describes {
-            self.conn.replies.columns(Some(described()), &streaming.formats);
+            self.conn.replies.columns(Some(codec::columns(columns)), &streaming.formats);
         } else if let Some((_, formats)) = self.described.take() {
-            self.conn.replies.columns(Some(described()), &formats);
+            self.conn.replies.columns(Some(codec::columns(columns)), &formats);
         }
         Ok(())
     }

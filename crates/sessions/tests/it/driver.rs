@@ -1,21 +1,21 @@
 //! An ordinary driver.
 
-use crate::support::Rig;
+use crate::real::{Real, rows};
 use server::HbaRule;
 use settings::roles::Role;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use wire::scram::Verifier;
 
-async fn connect(rig: &Rig, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
+async fn connect(real: &Real, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
     let mut config = Config::new();
-    config.host("127.0.0.1").port(rig.address.port()).user(user).dbname("postgres").password(password);
+    config.host("127.0.0.1").port(real.address.port()).user(user).dbname("postgres").password(password);
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async { drop(connection.await) });
     Ok(client)
 }
 
 pub fn scram_sha_256() {
-    let rig = Rig::with(|config| {
+    let real = Real::with("", |config| {
         config.rules = HbaRule::parse_all("host all all all scram-sha-256").unwrap();
         let role = |password| {
             let password = Some(Verifier::new(password).unwrap().to_string());
@@ -25,13 +25,13 @@ pub fn scram_sha_256() {
         // Password preparation maps U+2168 to `IX`.
         config.roles.put("bob", role("I\u{ad}X"));
     });
-    rig.runtime.block_on(async {
+    real.runtime.block_on(async {
         for (user, password) in [("ann", "pencil"), ("bob", "\u{2168}"), ("bob", "IX")] {
-            let client = connect(&rig, user, password).await.unwrap();
-            assert_eq!(client.execute("insert 4", &[]).await.unwrap(), 4);
+            let client = connect(&real, user, password).await.unwrap();
+            assert_eq!(client.execute(&rows(4), &[]).await.unwrap(), 4);
         }
         for (user, password) in [("ann", "pen"), ("ghost", "pencil"), ("postgres", "")] {
-            let error = connect(&rig, user, password).await.err().unwrap();
+            let error = connect(&real, user, password).await.err().unwrap();
             let error = error.as_db_error().unwrap();
             assert_eq!(error.code().code(), "28P01");
             assert_eq!(error.message(), format!("password authentication failed for user \"{user}\""));
@@ -40,17 +40,18 @@ pub fn scram_sha_256() {
 }
 
 pub fn simple_and_extended_queries() {
-    let rig = Rig::new();
-    rig.runtime.block_on(async {
-        let mut client = connect(&rig, "postgres", "").await.unwrap();
-        let rows = client.query("rows 1000", &[]).await.unwrap();
-        assert_eq!((rows.len(), rows[9].get::<_, i32>(0), rows[9].get::<_, &str>(1)), (1000, 10, "row 10"));
-        let echo = client.prepare_typed("echo $1 $2", &[tokio_postgres::types::Type::INT4]).await.unwrap();
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let mut client = connect(&real, "postgres", "").await.unwrap();
+        client.batch_execute("create table t (n int primary key)").await.unwrap();
+        let found = client.query(&rows(1000), &[]).await.unwrap();
+        assert_eq!((found.len(), found[9].get::<_, i32>(0), found[9].get::<_, &str>(1)), (1000, 10, "row 10"));
+        let echo = client.prepare_typed("select $1, $2", &[tokio_postgres::types::Type::INT4]).await.unwrap();
         let row = client.query_one(&echo, &[&-7, &"text"]).await.unwrap();
         assert_eq!((row.get::<_, i32>(0), row.get::<_, &str>(1)), (-7, "text"));
         let row = client.query_one(&echo, &[&None::<i32>, &None::<&str>]).await.unwrap();
         assert_eq!((row.get::<_, Option<i32>>(0), row.get::<_, Option<&str>>(1)), (None, None));
-        let messages = client.simple_query("rows 1; insert 2").await.unwrap();
+        let messages = client.simple_query(&format!("{}; insert into t values (1), (2)", rows(1))).await.unwrap();
         assert!(matches!(
             messages[..],
             [
@@ -60,12 +61,13 @@ pub fn simple_and_extended_queries() {
                 SimpleQueryMessage::CommandComplete(2),
             ]
         ));
-        let error = client.execute("fail", &[]).await.unwrap_err();
+        let error = client.execute("insert into t values (1)", &[]).await.unwrap_err();
         let error = error.as_db_error().unwrap();
-        assert_eq!(
-            (error.code().code(), error.detail(), error.hint()),
-            ("22012", Some("This happens."), Some("Do not."))
-        );
+        assert_eq!((error.code().code(), error.detail()), ("23505", Some("Key (n)=(1) already exists.")));
+        let error = client.execute("select f(1)", &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+        assert_eq!((error.code().code(), error.hint()), ("42883", Some(hint)));
         // Pipelined.
         let all = (1..=100).map(|n| {
             let (client, echo) = (&client, &echo);
@@ -76,17 +78,17 @@ pub fn simple_and_extended_queries() {
         }
         // A portal with a row limit, in a transaction.
         let transaction = client.transaction().await.unwrap();
-        let portal = transaction.bind("rows 5", &[]).await.unwrap();
+        let portal = transaction.bind(&rows(5), &[]).await.unwrap();
         for count in [2, 2, 1, 0] {
             assert_eq!(transaction.query_portal(&portal, 2).await.unwrap().len(), count);
         }
         transaction.commit().await.unwrap();
         let cancel = client.cancel_token();
-        let parked = client.execute("park", &[]);
+        let holder = real.client().await;
+        holder.batch_execute("begin; delete from t").await.unwrap();
+        let parked = client.execute("delete from t", &[]);
         let cancelled = async {
-            while rig.script.0.parked.load(std::sync::atomic::Ordering::SeqCst) == 0 {
-                tokio::task::yield_now().await;
-            }
+            real.until("it waits", |engine| engine.locks().iter().any(|lock| !lock.granted)).await;
             cancel.cancel_query(NoTls).await.unwrap();
         };
         let (parked, ()) = tokio::join!(parked, cancelled);

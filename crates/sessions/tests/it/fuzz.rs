@@ -1,7 +1,6 @@
 //! Random, truncated and reordered messages: an error or a closed connection, never a panic, a hang or a leak.
 
 use crate::real::Real;
-use crate::support::Rig;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -78,26 +77,8 @@ fn converse(mut client: Raw<TcpStream>, bytes: &[u8]) {
     }
 }
 
-/// Texts for the scripted session.
-const SCRIPTED: [&str; 14] = [
-    "rows 3",
-    "insert 1",
-    "echo $1",
-    "fail",
-    "begin",
-    "commit",
-    "rollback",
-    "nonsense x",
-    "",
-    "notice x",
-    "!",
-    "copy-in 4",
-    "copy-in",
-    "copy-out 3",
-];
-
-/// Texts for the real session.
-const REAL: [&str; 30] = [
+/// Texts of statements.
+const TEXTS: [&str; 30] = [
     "select 1",
     "select 1; select 2; select 3",
     "select $1::int4 + 1",
@@ -157,27 +138,14 @@ fn client(random: &mut Random, address: SocketAddr, round: usize, texts: &[&str]
     converse(raw, &bytes);
 }
 
-pub fn garbage_harms_nobody() {
-    let panics = panics();
-    let rig = Rig::with(|config| config.message_max = 1 << 20);
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut witness = rig.client();
-    for round in 0..ROUNDS {
-        client(&mut random, rig.address, round, &SCRIPTED);
-        assert_eq!(panics.load(SeqCst), 0, "round {round}");
-    }
-    assert_eq!(witness.ask(&query("insert 1")), "C(INSERT 0 1) Z(I)");
-    rig.until("all but one have gone", |rig| rig.script.0.alive.load(SeqCst) == 1);
-}
-
 /// Returns the resident bytes of this process.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// The same for real sessions, which moreover leave no transaction, lock or memory behind.
-pub fn garbage_harms_no_real_session() {
+/// Sessions leave no transaction, lock or memory behind, and the others go on.
+pub fn garbage_harms_nobody() {
     const GROWTH_MAX: usize = 24 << 20;
     let panics = panics();
     let real = Real::with("", |config| config.message_max = 1 << 20);
@@ -187,7 +155,7 @@ pub fn garbage_harms_no_real_session() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut settled = 0;
     for round in 0..ROUNDS {
-        client(&mut random, real.address, round, &REAL);
+        client(&mut random, real.address, round, &TEXTS);
         assert_eq!(panics.load(SeqCst), 0, "round {round}");
         if round == ROUNDS / 2 {
             settled = resident();

@@ -1,4 +1,4 @@
-//! Integration tests of `server`: real sockets, a scripted session, each test in a process of its own.
+//! Integration tests of `sessions`: real sockets and a database in memory, each test in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod copy;
@@ -16,11 +16,10 @@ mod others;
 mod parking;
 mod psql;
 mod real;
-mod script;
 mod simple;
 mod startup;
 mod streams;
-mod support;
+mod threads;
 mod tls;
 
 use std::process::ExitCode;
@@ -44,7 +43,7 @@ fn main() -> ExitCode {
             testkit::test!(simple::statements_are_answered),
             testkit::test!(simple::several_statements_are_one_transaction),
             testkit::test!(simple::a_failed_commit_takes_the_tag_away),
-            testkit::test!(simple::what_a_more_important_transaction_aborts_is_run_again),
+            testkit::test!(simple::what_was_answered_is_not_run_again),
             testkit::test!(simple::blocks_and_failed_blocks),
             testkit::test!(simple::bad_messages_end_the_query_or_the_session),
             testkit::test!(simple::large_results_pass),
@@ -133,7 +132,6 @@ fn main() -> ExitCode {
             testkit::test!(startup::last_words_are_heard),
             testkit::test!(startup::taken_addresses_are_named),
             testkit::test!(fuzz::garbage_harms_nobody),
-            testkit::test!(fuzz::garbage_harms_no_real_session),
             testkit::test!(tls::encryption_by_rustls),
             testkit::test!(tls::handshakes_may_come_first),
             testkit::case!(cost::a_thousand_executions),

@@ -1,20 +1,49 @@
-//! The real database behind the protocol, used with an ordinary driver.
+//! A database behind the protocol, used byte by byte and with an ordinary driver.
 
 use engine::{Engine, EngineConfig, Housekeeper};
-use server::{Config, Server};
+use server::{Config, Server, Stats};
 use settings::{Defaults, SettingSource};
 use sql::session::Database;
+use stage::observe::Observe;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 use wirekit::raw::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
+
+/// Returns a query with this many rows of two columns, `n` and `t`.
+pub fn rows(count: usize) -> String {
+    format!("select n, 'row ' || n as t from generate_series(1, {count}) n")
+}
+
+/// Resident memory of this process in MiB.
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+}
+
+/// Answer to the start of a superuser's session.
+pub const WELCOME: &str = concat!(
+    "R(0) S(application_name) S(client_encoding=UTF8) S(DateStyle=ISO, MDY) S(default_transaction_read_only=off) ",
+    "S(in_hot_standby=off) S(integer_datetimes=on) S(IntervalStyle=postgres) S(is_superuser=on) ",
+    "S(server_encoding=UTF8) S(server_version=15.0 (Overtake ",
+    env!("CARGO_PKG_VERSION"),
+    ")) S(session_authorization=postgres) S(standard_conforming_strings=on) S(TimeZone=UTC) K Z(I)"
+);
 
 pub struct Real {
     pub runtime: Runtime,
     pub engine: Engine,
+    pub database: Database,
+    pub stats: Arc<Stats>,
     pub address: SocketAddr,
+    pub shutdown: Option<oneshot::Sender<()>>,
+    pub server: Option<JoinHandle<std::io::Result<()>>>,
     _housekeeper: Housekeeper,
 }
 
@@ -25,15 +54,24 @@ impl Real {
 
     /// Starts a server with these lines of a configuration file.
     pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
-        Real::over(settings, change, true)
+        Real::over(settings, change, |database, config| {
+            let views = sessions::Views::new(config.stats.clone(), database.engine().clone());
+            views.let_in_by(config.door.clone());
+            database.with_provider(views)
+        })
     }
 
     /// Starts a server without the schema `overtake`, which only this product has.
     pub fn alone() -> Real {
-        Real::over("", |_| {}, false)
+        Real::over("", |_| {}, |database, _| database)
     }
 
-    fn over(settings: &str, change: impl FnOnce(&mut Config), has_views: bool) -> Real {
+    /// Starts a server whose database has something more.
+    pub fn over(
+        settings: &str,
+        change: impl FnOnce(&mut Config),
+        add: impl FnOnce(Database, &Config) -> Database,
+    ) -> Real {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let engine = Engine::new(EngineConfig::in_memory());
         let mut defaults = Defaults::default();
@@ -41,35 +79,71 @@ impl Real {
             let (name, value) = line.split_once('=').unwrap();
             defaults.set(name.trim(), value.trim(), SettingSource::File).unwrap();
         }
-        let mut config = Config { listen: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
+        let database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
+        let mut config = Config {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            roles: database.roles().clone(),
+            ..Config::default()
+        };
         change(&mut config);
-        let mut database = Database::new(engine.clone()).with_defaults(defaults).unwrap();
-        if has_views {
-            let views = sessions::Views::new(config.stats.clone(), engine.clone());
-            views.let_in_by(config.door.clone());
-            database = database.with_provider(views);
-        }
-        config.roles = database.roles().clone();
-        let server = Server::bind(config, sessions::Sessions(database)).unwrap();
+        let (stats, database) = (config.stats.clone(), add(database, &config));
+        let server = Server::bind(config, sessions::Sessions(database.clone())).unwrap();
         let address = server.addresses().unwrap()[0];
-        runtime.spawn(server.run(std::future::pending()));
+        let (shutdown, ended) = oneshot::channel();
+        let server = runtime.spawn(server.run(async move { drop(ended.await) }));
         // The housekeeper ends waits.
         let housekeeper = Housekeeper::start(&engine).unwrap();
-        Real { runtime, engine, address, _housekeeper: housekeeper }
+        let (shutdown, server) = (Some(shutdown), Some(server));
+        Real { runtime, engine, database, stats, address, shutdown, server, _housekeeper: housekeeper }
+    }
+
+    /// Connects a client that has not sent anything.
+    pub fn stranger(&self) -> Raw<TcpStream> {
+        Raw::connect(self.address)
     }
 
     /// Connects a client with a session that speaks the protocol byte by byte.
     pub fn raw_client(&self) -> Raw<TcpStream> {
-        let mut raw = Raw::connect(self.address);
+        let mut raw = self.stranger();
         raw.start(&[("user", "postgres"), ("database", "postgres")]);
         raw
     }
 
+    /// Connects a client, and runs these statements, which succeed.
+    pub fn raw_client_after(&self, text: &str) -> Raw<TcpStream> {
+        let mut raw = self.raw_client();
+        let said = raw.ask(&query(text));
+        assert!(!said.contains("E("), "{said}");
+        raw
+    }
+
+    /// Returns the number of open sessions.
+    pub fn sessions(&self) -> usize {
+        self.stats.activity().len()
+    }
+
+    /// Returns the number of waits for locks.
+    pub fn waits(&self) -> usize {
+        self.engine.locks().iter().filter(|lock| !lock.granted).count()
+    }
+
     /// Returns when a session waits for a lock.
     fn until_one_waits(&self) {
+        self.wait_until("a session waits", |real| 0 < real.waits());
+    }
+
+    /// Shuts the server down, and waits for its end.
+    pub fn shut_down(&mut self) {
+        self.shutdown.take().unwrap().send(()).unwrap();
+        let server = self.server.take().unwrap();
+        self.runtime.block_on(server).unwrap().unwrap();
+    }
+
+    /// Waits on this thread until a condition holds.
+    pub fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Real) -> bool) {
         let begun = Instant::now();
-        while self.engine.locks().iter().all(|lock| lock.granted) {
-            assert!(begun.elapsed() < PATIENCE, "nobody waits");
+        while !is_so(self) {
+            assert!(begun.elapsed() < PATIENCE, "never: {what}");
             std::thread::yield_now();
         }
     }
@@ -266,61 +340,67 @@ pub fn conflicts_have_their_codes() {
     });
 }
 
-/// A long statement, alone in its transaction, loses a row to a more important one. It is run again, and every row is
-/// changed once, as the sequence shows. In a transaction block it is not run again.
+/// A long statement, alone in its transaction so far, loses a row to a more important one. It is run again, whatever
+/// follows it; every row is changed once, as the sequence shows, and the client is told of its last run only. Behind
+/// other statements of its transaction it is not run again.
 pub fn a_statement_alone_survives_a_more_important_one() {
     const ROWS: i64 = 30_000;
     let real = Real::new();
-    real.runtime.block_on(async {
-        let urgent = real.login("user=postgres options='-c overtake.priority=high'").await.unwrap();
-        let number = async |text: &str| urgent.query_one(text, &[]).await.unwrap().get::<_, i64>(0);
-        let create = "create table t (id int8 primary key, n int8); create sequence s";
-        urgent.batch_execute(create).await.unwrap();
-        let insert = format!("insert into t select id, 0 from generate_series(1, {ROWS}) id");
-        urgent.batch_execute(&insert).await.unwrap();
-        let update = "update t set n = n + 1 + 0 * nextval('s')";
-        for way in ["simple", "extended", "execute", "block"] {
-            // A statement that is done before the urgent one begins proves nothing.
-            loop {
-                urgent.batch_execute("update t set n = 0; alter sequence s restart").await.unwrap();
-                let client = real.client().await;
-                let beaten = tokio::spawn(async move {
-                    match way {
-                        "simple" => client.batch_execute(update).await,
-                        "extended" => client.execute(update, &[]).await.map(drop),
-                        "execute" => {
-                            client.batch_execute(&format!("prepare p as {update}")).await.unwrap();
-                            client.batch_execute("execute p").await
-                        }
-                        "block" => {
-                            client.batch_execute("begin").await.unwrap();
-                            client.batch_execute(update).await?;
-                            client.batch_execute("commit").await
-                        }
-                        other => panic!("{other}"),
-                    }
-                });
-                while number("select last_value from s").await < 2 && !beaten.is_finished() {
-                    tokio::task::yield_now().await;
+    let create = "create table t (id int8 primary key, n int8); create sequence s; create table u (n int)";
+    let insert = format!("insert into t select id, 0 from generate_series(1, {ROWS}) id");
+    let mut urgent = real.raw_client_after(&format!("{create}; {insert}; set overtake.priority = high"));
+    let mut number = |text: &str| {
+        let said = urgent.ask(&query(text));
+        let row = said.split(" D(").nth(1).and_then(|row| row.split(')').next());
+        row.and_then(|row| row.parse::<i64>().ok()).unwrap_or_else(|| panic!("{said}"))
+    };
+    let last = "select last_value from s";
+    // It has a warning in each run.
+    let update = "update t set n = n + 1 + 0 * nextval('s') where (select not pg_advisory_unlock(7))";
+    let warning = "N(WARNING|01000|you don't own a lock of type ExclusiveLock)";
+    let updated = format!("{warning} C(UPDATE {ROWS})");
+    let portal = [parse("", update, &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat();
+    let other = "insert into u values (1)";
+    let lost = "E(ERROR|40001|could not serialize access due to concurrent update";
+    for (way, before, messages, then, wanted) in [
+        ("simple", "", query(update), vec![], format!("{updated} Z(I)")),
+        ("first", "", query(&format!("{update}; {other}")), vec![], format!("{updated} C(INSERT 0 1) Z(I)")),
+        ("Sync", "", [portal.clone(), sync()].concat(), vec![], format!("1 2 {updated} Z(I)")),
+        ("Flush", "", [portal, message(b'H', b"")].concat(), sync(), format!("1 2 {updated} Z(I)")),
+        ("execute", &format!("prepare p as {update}"), query("execute p"), vec![], format!("{updated} Z(I)")),
+        ("second", "", query(&format!("{other}; {update}")), vec![], format!("C(INSERT 0 1) {warning} {lost}")),
+        ("block", "begin", query(update), query("commit"), format!("{warning} {lost}")),
+    ] {
+        // A statement that is done before the urgent one begins proves nothing.
+        loop {
+            number("update t set n = 0; alter sequence s restart; select 1");
+            let mut client = real.raw_client_after(before);
+            client.send(&messages);
+            client.stream.set_nonblocking(true).unwrap();
+            while number(last) < 2 && client.stream.peek(&mut [0]).is_err() {}
+            client.stream.set_nonblocking(false).unwrap();
+            let id = number("update t set n = 50 where id = 1 returning id");
+            assert_eq!(id, 1);
+            client.send(&then);
+            let answer = client.answer();
+            let (runs_again, all) = (ROWS < number(last), number("select sum(n)::int8 from t"));
+            let is_lost = answer.contains(lost);
+            match (way, is_lost) {
+                ("second" | "block", true) => {
+                    assert!(answer.starts_with(&wanted), "{way}: {answer}");
+                    assert_eq!(all, 50, "{way}");
+                    break;
                 }
-                urgent.batch_execute("update t set n = 50 where id = 1").await.unwrap();
-                let outcome = beaten.await.unwrap();
-                let (runs_again, all) =
-                    (ROWS < number("select last_value from s").await, number("select sum(n)::int8 from t").await);
-                match (way, outcome) {
-                    ("block", Err(error)) => {
-                        assert_eq!((state(&error), all), (&SqlState::T_R_SERIALIZATION_FAILURE, 50));
-                        break;
-                    }
-                    (_, Ok(())) if runs_again => {
-                        assert_eq!(all, 50 + ROWS, "{way}");
-                        break;
-                    }
-                    (_, outcome) => outcome.unwrap(),
+                (_, false) if runs_again => {
+                    assert_eq!((&answer, all), (&wanted, 50 + ROWS), "{way}");
+                    break;
                 }
+                // The row was taken between the statement and the end of its transaction.
+                ("first" | "Flush", true) => {}
+                (_, _) => assert!(!is_lost, "{way}: {answer}"),
             }
         }
-    });
+    }
 }
 
 /// Wrong data of a COPY are reported before a message that no COPY expects, which is then ignored up to `Sync`.

@@ -1,18 +1,11 @@
 //! Goal: rows are sent while others are made, in order and whole; a client that does not read costs little. Method: results far
 //! larger than the memory that the process may take for them, by both paths and protocols.
 
-use crate::real::Real;
+use crate::real::{Real, resident};
 use std::net::TcpStream;
 use std::time::Instant;
 use tokio_postgres::error::SqlState;
 use wirekit::raw::{PATIENCE, Raw, bind, execute, parse, query, sync};
-
-/// Resident memory of this process in MiB.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
-}
 
 /// Reads a message, and returns its kind and length.
 fn message(raw: &mut Raw<TcpStream>) -> (u8, usize) {

@@ -1,6 +1,6 @@
 //! Encryption. The certificate is a throw-away one of `localhost`, self-signed; its key protects nothing.
 
-use crate::support::Rig;
+use crate::real::{Real, WELCOME, rows};
 use server::HbaRule;
 use std::fs::{self, Permissions};
 use std::net::TcpStream;
@@ -39,8 +39,8 @@ fn connection(protocols: &[&[u8]]) -> ClientConnection {
     ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap()
 }
 
-fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
-    let mut plain = rig.stranger();
+fn encrypted(real: &Real) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
+    let mut plain = real.stranger();
     plain.send(&untyped(&80_877_103_i32.to_be_bytes()));
     assert_eq!(plain.exactly(1), b"S");
     Raw { stream: StreamOwned::new(connection(&[]), plain.stream), pid: 0, secret: 0 }
@@ -50,61 +50,59 @@ fn encrypted(rig: &Rig) -> Raw<StreamOwned<ClientConnection, TcpStream>> {
 /// requests encryption may name it.
 pub fn handshakes_may_come_first() {
     let encrypting = || {
-        Rig::with(|config| {
+        Real::with("", |config| {
             config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
             config.rules = HbaRule::parse_all("hostssl all all all trust").unwrap();
         })
     };
-    let direct = |rig: &Rig, protocols: &[&[u8]]| {
-        let stream = StreamOwned::new(connection(protocols), rig.stranger().stream);
+    let direct = |real: &Real, protocols: &[&[u8]]| {
+        let stream = StreamOwned::new(connection(protocols), real.stranger().stream);
         Raw { stream, pid: 0, secret: 0 }
     };
-    let rig = encrypting();
-    let mut client = direct(&rig, &[b"postgresql"]);
-    let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";
-    assert_eq!(client.start(&[("user", "postgres")]), welcome);
-    assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
-    let mut asks = rig.stranger();
+    let real = encrypting();
+    let mut client = direct(&real, &[b"postgresql"]);
+    assert_eq!(client.start(&[("user", "postgres")]), WELCOME);
+    assert!(client.ask(&query(&rows(20_000))).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
+    let mut asks = real.stranger();
     asks.send(&untyped(&80_877_103_i32.to_be_bytes()));
     assert_eq!(asks.exactly(1), b"S");
     let stream = StreamOwned::new(connection(&[b"postgresql"]), asks.stream);
-    assert_eq!(Raw { stream, pid: 0, secret: 0 }.start(&[("user", "postgres")]), welcome);
-    let is_refused = |rig: &Rig, protocols: &[&[u8]]| {
-        let mut stream = direct(rig, protocols).stream;
+    assert_eq!(Raw { stream, pid: 0, secret: 0 }.start(&[("user", "postgres")]), WELCOME);
+    let is_refused = |real: &Real, protocols: &[&[u8]]| {
+        let mut stream = direct(real, protocols).stream;
         let sent = std::io::Write::write_all(&mut stream, &startup(3 << 16, &[("user", "postgres")]));
         sent.is_err() || matches!(std::io::Read::read(&mut stream, &mut [0; 64]), Ok(0) | Err(_))
     };
-    assert!(is_refused(&rig, &[]) && is_refused(&rig, &[b"h2"]));
+    assert!(is_refused(&real, &[]) && is_refused(&real, &[b"h2"]));
     // Without encryption, the server does not answer a handshake.
-    assert!(is_refused(&Rig::new(), &[b"postgresql"]));
+    assert!(is_refused(&Real::new(), &[b"postgresql"]));
 }
 
 pub fn encryption_by_rustls() {
-    let rig = Rig::with(|config| {
+    let real = Real::with("", |config| {
         config.tls = Some(wire::tls::from_pem(CERTIFICATE, KEY).unwrap());
         config.rules = HbaRule::parse_all("hostssl all all all trust").unwrap();
     });
-    let mut client = encrypted(&rig);
-    let welcome = "R(0) S(server_version=15.0) S(client_encoding=UTF8) K Z(I)";
-    assert_eq!(client.start(&[("user", "postgres")]), welcome);
-    assert_eq!(client.ask(&query("rows 1")), "T(n:23:0,t:25:0) D(1,row 1) C(SELECT 1) Z(I)");
-    assert!(client.ask(&query("rows 20000")).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
+    let mut client = encrypted(&real);
+    assert_eq!(client.start(&[("user", "postgres")]), WELCOME);
+    assert_eq!(client.ask(&query(&rows(1))), "T(n:23:0,t:25:0) D(1,row 1) C(SELECT 1) Z(I)");
+    assert!(client.ask(&query(&rows(20_000))).ends_with("D(20000,row 20000) C(SELECT 20000) Z(I)"));
     // The end of the connection is sent, not only made.
     client.send(&message(b'X', b""));
-    assert_eq!(encrypted(&rig).ask(&startup(2 << 16, &[])).matches("0A000").count(), 1);
+    assert_eq!(encrypted(&real).ask(&startup(2 << 16, &[])).matches("0A000").count(), 1);
     // Without encryption, the rule does not match.
     let who = "host \"127.0.0.1\", user \"postgres\", database \"postgres\", no encryption";
     let refused = format!("E(FATAL|28000|no pg_hba.conf entry for {who}) end");
-    assert_eq!(rig.stranger().start(&[("user", "postgres")]), refused);
+    assert_eq!(real.stranger().start(&[("user", "postgres")]), refused);
     // Data sent before the handshake do not count as encrypted.
     let early = [untyped(&80_877_103_i32.to_be_bytes()), startup(3 << 16, &[("user", "postgres")])].concat();
     let error = "E(FATAL|08P01|received unencrypted data after SSL request) end";
-    assert_eq!(rig.stranger().ask(&early), error);
-    let mut garbage = rig.stranger();
+    assert_eq!(real.stranger().ask(&early), error);
+    let mut garbage = real.stranger();
     garbage.send(&untyped(&80_877_103_i32.to_be_bytes()));
     assert_eq!(garbage.exactly(1), b"S");
     garbage.send(b"not a handshake at all");
-    rig.until("garbage is turned away", |_| {
+    real.wait_until("garbage is turned away", |_| {
         matches!(std::io::Read::read(&mut garbage.stream, &mut [0; 64]), Ok(0) | Err(_))
     });
     assert!(wire::tls::from_pem(KEY, KEY).is_err());
