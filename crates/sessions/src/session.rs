@@ -14,9 +14,7 @@ use crate::codec;
 use crate::lent::Lent;
 use crate::names::Names;
 use bytes::Buf;
-use engine::Wake;
 use engine::memory::{SMALL_BYTES, has_room};
-use query::rows::ResultPiece;
 use server::door::{About, Door, Hot, Marks, Slot};
 use server::front::SessionLimits;
 use server::network::Below;
@@ -26,7 +24,6 @@ use sql::session::{Canceller, Outcome, Parked, Portal, Statement, Unbound};
 use stage::Class;
 use statement::error::Cancellation;
 use statement::outcome::{Tag, TransactionStatus};
-use statement::stream::Stream;
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -529,23 +526,9 @@ impl Session {
 
     /// Waits until the parked work can go on.
     pub(crate) async fn wait(&mut self, parked: &Parked) -> Result<(), Gone> {
-        self.wait_by(parked, |wake| parked.on_ready(wake)).await
-    }
-
-    /// Does the same, and also ends the wait when `rows` has a piece.
-    async fn wait_or_rows(&mut self, parked: &Parked, rows: &Stream<ResultPiece>) -> Result<(), Gone> {
-        let on_ready = |wake: Arc<dyn Wake>| {
-            parked.on_ready(Arc::clone(&wake));
-            rows.on_ready(wake);
-        };
-        self.wait_by(parked, on_ready).await
-    }
-
-    /// Waits for the wake-up that `on_ready` has asked for.
-    async fn wait_by(&mut self, parked: &Parked, on_ready: impl FnOnce(Arc<dyn Wake>)) -> Result<(), Gone> {
         let begun = Instant::now();
         let is_lock = matches!(parked, Parked::Lock(_));
-        if matches!(parked, Parked::Analysis(_)) {
+        if matches!(parked, Parked::Analysis(_) | Parked::Rows(..)) {
             self.seen.set_analysed();
         } else {
             self.seen.set_waiting(true);
@@ -553,6 +536,7 @@ impl Session {
         if is_lock {
             self.stall(true);
         }
+        let on_ready = |wake| parked.on_ready(wake);
         let waited = self.conn.wait(on_ready, parked.until(), &self.waiter, &*self.canceller).await;
         if is_lock {
             self.stall(false);

@@ -10,7 +10,6 @@ use crate::session::{Session, Streaming, Then, tag_rows};
 use server::door::Marks;
 use server::stats::StatementTotals;
 use sql::session::{Outcome, Part, Statement};
-use statement::SqlError;
 use std::sync::Arc;
 use std::time::Instant;
 use wire::Stop;
@@ -41,13 +40,14 @@ impl Session {
             self.conn.replies.empty();
         }
         let count = statements.len();
-        for (at, Part { text, before, .. }) in statements.into_iter().enumerate() {
+        for (at, mut part) in statements.into_iter().enumerate() {
+            let before = part.before;
             if 0 < at {
                 self.conn.take_turns().await?;
             }
             self.sql.goes_on()?;
             let place = Place { is_only: count == 1, is_last: at + 1 == count };
-            match self.one(&text, place).await {
+            match self.one(&mut part, place).await {
                 Ok(()) => {}
                 // The position of an error counts from the start of the whole text.
                 Err(Stop::Error(error)) => return Err(Stop::Error(error.moved(before))),
@@ -57,11 +57,11 @@ impl Session {
         Ok(())
     }
 
-    async fn one(&mut self, text: &str, place: Place) -> Result<(), Stop> {
-        let text: Arc<str> = text.into();
+    async fn one(&mut self, part: &mut Part, place: Place) -> Result<(), Stop> {
+        let text: Arc<str> = part.text.as_str().into();
         if text.len() <= TEXT_MAX {
             let statement = loop {
-                match self.sql.prepare_once(&text, &[]) {
+                match self.sql.prepare_part(part) {
                     Ok(statement) => break statement,
                     Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
                     Err(_) => {}
@@ -72,13 +72,18 @@ impl Session {
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
         self.seen.announce(&text, self.sql.class(), Instant::now());
+        let mut part = std::mem::take(part);
         let (statement, totals, marks) = loop {
-            let (own, stats, door) = (Arc::clone(&text), Arc::clone(&self.stats), self.door.clone());
+            let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
             let prepared = self.aside(move |sql| {
-                let statement = sql.prepare_once(&own, &[])?;
-                Ok::<_, SqlError>((statement, stats.statement(&own), door.marks(own.as_bytes())))
+                let prepared = sql.prepare_part(&mut part);
+                let noted = prepared
+                    .map(|statement| (statement, stats.statement(&part.text), door.marks(part.text.as_bytes())));
+                (noted, part)
             });
-            match prepared.await? {
+            let (prepared, own) = prepared.await?;
+            part = own;
+            match prepared {
                 Ok(prepared) => break prepared,
                 Err(error) if !self.may_prepare_again().await? => return Err(error.into()),
                 Err(_) => {}
@@ -86,7 +91,7 @@ impl Session {
         };
         self.sql.goes_on()?;
         let ran = self.run_one(&statement, &text, &totals, marks, place).await;
-        self.drop_aside((statement, text));
+        self.drop_aside((statement, text, part));
         ran
     }
 

@@ -63,13 +63,7 @@ impl Session {
                 Step::CopyIn(shape) => return Box::pin(self.copy_in(shape)).await,
                 Step::CopyOut(shape) => return Box::pin(self.copy_out(shape)).await,
                 Step::Parked(Parked::Elsewhere) => is_elsewhere = true,
-                Step::Parked(parked) => {
-                    let is_analysis = matches!(parked, Parked::Analysis(_));
-                    match streaming.as_deref().and_then(Streaming::stream).filter(|_| is_analysis) {
-                        Some(rows) => self.wait_or_rows(&parked, rows).await?,
-                        None => self.wait(&parked).await?,
-                    }
-                }
+                Step::Parked(parked) => self.wait(&parked).await?,
             }
         }
     }

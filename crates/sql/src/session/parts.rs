@@ -7,7 +7,7 @@ use syntax::lex::Span;
 use syntax::tree::Tree;
 
 /// Statement of a text of several.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Part {
     /// Text of the statement with the comments around it, without the semicolon.
     pub text: String,
