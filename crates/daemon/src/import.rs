@@ -211,6 +211,8 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
     match &*line.name {
         "listen_addr" => Setting("listen_addresses", value()),
         "listen_port" => Setting("port", value()),
+        // An empty folder and a timeout of 0 switch off in PgBouncer what is off by default here. The arms that follow
+        // them translate all other values.
         "unix_socket_dir" if line.value.is_empty() => Needless("no socket is the default"),
         "unix_socket_dir" => Setting("unix_socket_directories", value()),
         "max_client_conn" => Setting("max_connections", value()),
@@ -228,6 +230,8 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
         ),
         "auth_user" => Needless("the user of the URL reads passwords"),
         "auth_hba_file" => Setting("hba_file", value()),
+        // No method of PgBouncer becomes a line of `pg_hba.conf` by itself: the import does not guess who may connect
+        // from where.
         "auth_type" => match &*line.value {
             "hba" => Needless("hba_file has the rules"),
             "trust" | "any" | "scram-sha-256" => Missing(
@@ -246,6 +250,7 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
             _ => Missing("there is no statement pooling: blocks of transactions work"),
         },
         "client_tls_sslmode" if line.value == "disable" => Needless("ssl is off by default"),
+        // `ssl = on` without a certificate would keep the server from starting.
         "client_tls_sslmode" => match file.setting("client_tls_cert_file") {
             Some(_) => Setting("ssl", "on".to_owned()),
             None => Missing("ssl needs ssl_cert_file and ssl_key_file"),

@@ -143,6 +143,8 @@ fn fill(
     let ours = targets.iter().zip(measured).find(|(target, _)| target.is_overtake()).map(|(_, rounds)| rounds);
     for (target, rounds) in targets.iter().zip(measured) {
         let latency = rounds.latency.quantiles_us();
+        // Ratios say how this server compares with Overtake, so Overtake's own row has none, nor has any row of a run
+        // without it.
         let others = ours.filter(|_| !target.is_overtake());
         let times = others.map(|ours| ours.per_s() / rounds.per_s());
         let processor = others.and_then(|ours| Some(ours.processor_us()? / rounds.processor_us()?));
