@@ -52,7 +52,7 @@ pub(crate) fn routes(source: Arc<dyn RowSource>) -> Router {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Past {
+struct HistoryQuery {
     /// Length of the history to return, in seconds.
     past: f64,
 }
@@ -69,9 +69,9 @@ struct GateViews {
 
 async fn look(
     State(shared): State<ConsoleState>,
-    past: Result<Query<Past>, axum::extract::rejection::QueryRejection>,
+    past: Result<Query<HistoryQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<GateViews>, Refusal> {
-    let Query(Past { past }) = past.map_err(|error| Refusal::invalid(error.body_text()))?;
+    let Query(HistoryQuery { past }) = past.map_err(|error| Refusal::invalid(error.body_text()))?;
     if !(0.0..=PAST_MAX_S).contains(&past) {
         return Err(Refusal::invalid(format!("{past} seconds are not within the history")));
     }

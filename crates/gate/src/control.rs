@@ -38,8 +38,8 @@ use crate::model::{Network, Response};
 use crate::settings::ClassId;
 use crate::time::Time;
 use curve::Point;
-use pairs::{PHASE_COMPLETIONS, Pairs};
-use search::{Range, Search, Tried};
+use pairs::{PHASE_COMPLETIONS, PairedComparison};
+use search::{LimitRange, Search, TriedLimit};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -170,11 +170,11 @@ pub struct Controller {
     learned: Option<Network>,
     phase: Phase,
     /// Observations at the limits tried since the load last changed.
-    tried: Vec<Tried>,
+    tried: Vec<TriedLimit>,
     /// True if the search compares limits in turn, so that the limits tried are known by ratios.
     in_turn: bool,
     /// Comparison under way.
-    comparing: Option<Pairs>,
+    comparing: Option<PairedComparison>,
     /// True if the held limit was found by ratios: its next observation tells its throughput.
     is_new: bool,
     /// Limit that was held when the search began.
@@ -492,13 +492,13 @@ impl Controller {
     /// limits.
     fn shortfall(&self, seen: &Observation, loss: f64) -> f64 {
         let others = self.tried.iter().filter(|tried| tried.mpl != seen.mpl);
-        let best = others.map(Tried::throughput).fold(0.0, f64::max);
+        let best = others.map(TriedLimit::throughput).fold(0.0, f64::max);
         if best == 0.0 { 0.0 } else { (1.0 - loss - seen.throughput.mean / best).max(0.0) }
     }
 
     /// Returns the conclusion from an observation: the next limit, and the reason.
     fn conclude(&mut self, now: Time, seen: &Observation, processors: u32) -> (u32, Reason) {
-        let tried = Tried::of(seen, processors);
+        let tried = TriedLimit::of(seen, processors);
         let unsure = self.unsure(seen, processors);
         if self.phase == Phase::Holding {
             let is_new = std::mem::take(&mut self.is_new);
@@ -585,7 +585,7 @@ impl Controller {
                 (mpl, Reason::Rests)
             }
             Some(best) => {
-                let pairs = Pairs::new(best, mpl);
+                let pairs = PairedComparison::new(best, mpl);
                 let (limit, with) = (pairs.limit(), mpl);
                 self.comparing = Some(pairs);
                 (limit, Reason::InTurn { with })
@@ -595,7 +595,7 @@ impl Controller {
     }
 
     /// Replaces the values of the held limit by those observed; the values of others are relative to it.
-    fn renew(&mut self, held: Tried) {
+    fn renew(&mut self, held: TriedLimit) {
         let Some(at) = self.tried.iter().position(|tried| tried.mpl == held.mpl) else { return };
         let times = held.throughput() / self.tried[at].throughput();
         self.tried.iter_mut().for_each(|other| other.scale(times));
@@ -604,14 +604,14 @@ impl Controller {
 
     /// Begins each search by ratios with a comparison of the held limit and no limit: however the host has changed,
     /// that is the measure.
-    fn guard(&mut self, seen: &Observation, processors: u32) -> Option<Pairs> {
+    fn guard(&mut self, seen: &Observation, processors: u32) -> Option<PairedComparison> {
         if !self.in_turn || std::mem::replace(&mut self.guarded, true) {
             return None;
         }
         let most = self.range(seen, processors, true).most;
         let held = self.tried.iter().find(|tried| Some(tried.mpl) == self.held && tried.is_below(most))?.mpl;
         self.tried.retain(|tried| tried.mpl == held || tried.is_below(most));
-        Some(Pairs::new(held, most))
+        Some(PairedComparison::new(held, most))
     }
 
     /// Returns the lowest limit that is known to keep the thresholds, in a search by ratios that ends early.
@@ -641,14 +641,14 @@ impl Controller {
 
     /// Returns the limits that make a difference: one as high as the number of transactions, waiting ones included, is
     /// as good as none.
-    fn range(&self, seen: &Observation, processors: u32, in_turn: bool) -> Range {
+    fn range(&self, seen: &Observation, processors: u32, in_turn: bool) -> LimitRange {
         // Little's law.
         let present = seen.throughput.mean * seen.response.mean;
         let is_bound = in_turn || seen.stands_for(processors).is_some();
         let useful = if is_bound { present.ceil() as u32 } else { self.settings.mpl_max };
         // Limits that were tried count; in turn, no more than the limits that make a difference.
         let tried = if in_turn { self.held } else { self.tried.iter().map(|tried| tried.mpl).max() };
-        Range { least: self.settings.mpl_min, most: useful.max(tried.unwrap_or(1)).min(self.settings.mpl_max) }
+        LimitRange { least: self.settings.mpl_min, most: useful.max(tried.unwrap_or(1)).min(self.settings.mpl_max) }
     }
 
     fn lowest(&self, from: u32, seen: &Observation, increase_max: f64, processors: u32) -> (u32, Reason) {
@@ -682,7 +682,7 @@ impl Controller {
 
     /// Returns the observations as points of the curve.
     fn points(&self) -> Vec<Point> {
-        self.tried.iter().flat_map(Tried::points).collect()
+        self.tried.iter().flat_map(TriedLimit::points).collect()
     }
 
     /// Adds, with little weight, the points that the model or the load before suggests.

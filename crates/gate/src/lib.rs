@@ -21,5 +21,5 @@ pub use gate::{
     Arrival, ClassObservation, ClassView, Ending, Entrance, Estimate, Event, Gate, GateCounters, Moments, Observation,
     PoolId, Refused, Ticket, Times, Totals, View, Whereabouts,
 };
-pub use settings::{AdmissionOrder, ClassId, ClassSettings, GateSettings, Most, Reaction, Runaway, SettingsError};
+pub use settings::{AdmissionOrder, ClassId, ClassSettings, GateSettings, Reaction, Runaway, SettingsError, SlotLimit};
 pub use time::Time;

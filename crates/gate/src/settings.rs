@@ -34,7 +34,7 @@ pub enum AdmissionOrder {
 
 /// Limit on the slots that a class may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Most {
+pub enum SlotLimit {
     /// Every slot.
     #[default]
     Unlimited,
@@ -74,7 +74,7 @@ pub struct ClassSettings {
     /// Number of slots below which the class goes before every other. Others may use slots that it does not.
     pub slots_min: u32,
     /// Limit on the slots that the class may hold.
-    pub slots_max: Most,
+    pub slots_max: SlotLimit,
     /// Order in which its transactions are admitted.
     pub order: AdmissionOrder,
     /// Limit on the transactions that wait for a slot; more are turned away. Those held back for their hot keys do not
@@ -94,7 +94,7 @@ impl ClassSettings {
             level,
             weight: 1,
             slots_min: 0,
-            slots_max: Most::Unlimited,
+            slots_max: SlotLimit::Unlimited,
             order: AdmissionOrder::Fifo,
             queue_max: None,
             wait_max: None,
@@ -180,8 +180,8 @@ impl GateSettings {
                 return Err(SettingsError::Weightless(name()));
             }
             let most = match class.slots_max {
-                Most::Unlimited => u32::MAX,
-                Most::Yielding(most) | Most::Strict(most) => most,
+                SlotLimit::Unlimited => u32::MAX,
+                SlotLimit::Yielding(most) | SlotLimit::Strict(most) => most,
             };
             if most == 0 || most < class.slots_min {
                 return Err(SettingsError::Slots(name(), class.slots_min, most));

@@ -4,7 +4,7 @@
 //! worker runs the work right there. A rung for user interrupts (UINTR) would be one more implementation of
 //! [`Delivery`]; [`crate::os::uintr`] tells whether a machine has them.
 
-use crate::line::{Sent, Want};
+use crate::line::{AllowedWays, Sent};
 use crate::signal;
 use crate::worker::Worker;
 
@@ -48,7 +48,7 @@ impl Delivery for Poll {
         Rung::Poll
     }
     fn send(&self, to: &Worker) -> Sent {
-        request(to, Want { poll: true, signal: false })
+        request(to, AllowedWays { poll: true, signal: false })
     }
 }
 
@@ -57,7 +57,7 @@ impl Delivery for Signal {
         Rung::Signal
     }
     fn send(&self, to: &Worker) -> Sent {
-        request(to, Want { poll: false, signal: true })
+        request(to, AllowedWays { poll: false, signal: true })
     }
 }
 
@@ -66,7 +66,7 @@ impl Delivery for Ladder {
         Rung::Ladder
     }
     fn send(&self, to: &Worker) -> Sent {
-        request(to, Want { poll: true, signal: true })
+        request(to, AllowedWays { poll: true, signal: true })
     }
 }
 
@@ -82,10 +82,10 @@ impl Delivery for Thread {
 
 /// Wakes `to` if it is idle, and does nothing to a busy worker: policies without preemption use this.
 pub fn wake_idle(to: &Worker) -> Sent {
-    request(to, Want { poll: false, signal: false })
+    request(to, AllowedWays { poll: false, signal: false })
 }
 
-fn request(to: &Worker, want: Want) -> Sent {
+fn request(to: &Worker, want: AllowedWays) -> Sent {
     let sent = to.line().request(want);
     if sent == Sent::Signalled {
         signal::send(to.id(), to.tid());

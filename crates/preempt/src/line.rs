@@ -44,7 +44,7 @@ impl Mode {
 
 /// Ways of delivery that a sender allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct AllowedWays {
     /// True if a safepoint may serve the request.
     pub poll: bool,
     /// True if a signal may be sent to code without dense safepoints.
@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// Sender: asks for service. The answer [`Sent::Signalled`] obliges the caller to send the signal now.
-    pub fn request(&self, want: Want) -> Sent {
+    pub fn request(&self, want: AllowedWays) -> Sent {
         self.request.fetch_or(if want.poll { POLL | AGAIN } else { AGAIN }, SeqCst);
         let signal = match self.mode() {
             Mode::Urgent => return Sent::Running,

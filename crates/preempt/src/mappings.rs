@@ -52,7 +52,7 @@ const PURGED_AT_ONCE: usize = 4 << 20;
 pub(crate) struct Mappings {
     /// Mappings that wait for the next owner, by their lengths.
     slots: [[AtomicPtr<u8>; SLOTS]; LENGTHS],
-    /// Mappings that wait for the purge, each a [`Doomed`]. Taken all at once, so that a list's head is never compared
+    /// Mappings that wait for the purge, each a [`FreedMapping`]. Taken all at once, so that a list's head is never compared
     /// twice.
     doomed: AtomicPtr<u8>,
     /// Bytes of the mappings that wait for an owner or for the purge.
@@ -64,7 +64,7 @@ pub(crate) struct Mappings {
 }
 
 /// First bytes of a mapping that waits for the purge.
-struct Doomed {
+struct FreedMapping {
     next: *mut u8,
     length: usize,
 }
@@ -150,7 +150,7 @@ impl Mappings {
             // SAFETY: mappings of the list belong to the thread that took it, and begin with what `doom` has written
             // there.
             unsafe {
-                let Doomed { next, length } = block.cast::<Doomed>().read();
+                let FreedMapping { next, length } = block.cast::<FreedMapping>().read();
                 self.kept.fetch_sub(length, Relaxed);
                 unmap(block, length);
                 block = next;
@@ -166,7 +166,7 @@ impl Mappings {
         let mut next = self.doomed.load(Relaxed);
         loop {
             // SAFETY: the caller's promise; mappings are aligned to pages.
-            unsafe { block.cast::<Doomed>().write(Doomed { next, length }) };
+            unsafe { block.cast::<FreedMapping>().write(FreedMapping { next, length }) };
             match self.doomed.compare_exchange_weak(next, block, AcqRel, Relaxed) {
                 Ok(_) => return,
                 Err(other) => next = other,

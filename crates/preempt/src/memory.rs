@@ -21,9 +21,9 @@ const BATCH: usize = 32 << 10;
 
 /// A word on lines of its own: every thread writes the total now and then.
 #[repr(align(128))]
-struct Total(AtomicIsize);
+struct PaddedTotal(AtomicIsize);
 
-static TOTAL: Total = Total(AtomicIsize::new(0));
+static TOTAL: PaddedTotal = PaddedTotal(AtomicIsize::new(0));
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RESIDENT_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Bytes of all promises.

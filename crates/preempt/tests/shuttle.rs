@@ -4,7 +4,7 @@
 //! signal. `cargo test -p preempt --features shuttle --test shuttle`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use preempt::{BoundedQueue, Line, Mode, Sent, Want};
+use preempt::{AllowedWays, BoundedQueue, Line, Mode, Sent};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use shuttle::thread;
@@ -29,7 +29,7 @@ impl Model {
         })
     }
 
-    fn send(&self, request: u32, want: Want) {
+    fn send(&self, request: u32, want: AllowedWays) {
         self.queue.push(request).expect("the queue has room");
         if self.line.request(want) == Sent::Signalled {
             let before = self.signal.swap(1, SeqCst);
@@ -65,7 +65,7 @@ impl Model {
     }
 }
 
-fn no_request_is_lost(want: Want, modes: &'static [Mode], last_safepoint: bool) {
+fn no_request_is_lost(want: AllowedWays, modes: &'static [Mode], last_safepoint: bool) {
     shuttle::check_random(
         move || {
             let model = Model::new();
@@ -106,19 +106,19 @@ fn no_request_is_lost(want: Want, modes: &'static [Mode], last_safepoint: bool) 
 
 #[test]
 fn the_ladder_loses_no_request() {
-    let want = Want { poll: true, signal: true };
+    let want = AllowedWays { poll: true, signal: true };
     no_request_is_lost(want, &[Mode::Dense, Mode::Foreign, Mode::Dense, Mode::Idle], false);
 }
 
 #[test]
 fn signals_lose_no_request() {
-    let want = Want { poll: false, signal: true };
+    let want = AllowedWays { poll: false, signal: true };
     no_request_is_lost(want, &[Mode::Foreign, Mode::Idle, Mode::Foreign], false);
 }
 
 #[test]
 fn polling_loses_no_request() {
-    let want = Want { poll: true, signal: false };
+    let want = AllowedWays { poll: true, signal: false };
     no_request_is_lost(want, &[Mode::Foreign, Mode::Dense], true);
     no_request_is_lost(want, &[Mode::Dense, Mode::Idle], false);
 }

@@ -18,8 +18,8 @@ pub use servers::nodes::WatchOptions;
 pub use servers::pool::PoolLimits;
 pub use servers::target::TargetRole;
 pub use servers::url::{ServerAddress, SslMode, Url, UrlError};
-pub use setup::options::{Again, UpstreamOptions};
-pub use setup::sessions::Sessions;
+pub use setup::options::{SettingsSource, UpstreamOptions};
+pub use setup::sessions::SessionDefaults;
 pub use statements::resets::Resets;
 
 use admin::Admin;
@@ -36,12 +36,12 @@ use servers::login::Servers;
 use servers::node::{Node, Standing};
 use servers::nodes::Nodes;
 use servers::params::Params;
-use servers::pool::{Pool, Welcome};
-use servers::sight::Sight;
+use servers::pool::{LoginParameters, Pool};
+use servers::sight::ConnStatus;
 use servers::target::ClientTargets;
 use settings::Connect;
 use settings::roles::{Role, Roles};
-use setup::reload::Live;
+use setup::reload::LiveOptions;
 use statement::SqlResult;
 use statements::session_settings::SessionSettings;
 use statements::shared::SharedStatements;
@@ -60,7 +60,7 @@ pub struct Upstream(Arc<ProxyState>);
 /// State that all clients share.
 pub(crate) struct ProxyState {
     pub(crate) nodes: Arc<Nodes>,
-    live: Live,
+    live: LiveOptions,
     pub(crate) statements: SharedStatements,
     pools: Mutex<HashMap<(String, String), Arc<Pool>>>,
     roles: crate::setup::roles::RoleCache,
@@ -92,7 +92,7 @@ impl Upstream {
         let nodes = Nodes::new(servers, &door, options.watching);
         Ok(Upstream(Arc::new(ProxyState {
             nodes: Arc::new(nodes),
-            live: Live::new(options),
+            live: LiveOptions::new(options),
             statements,
             pools: Mutex::default(),
             roles: crate::setup::roles::RoleCache::default(),
@@ -276,7 +276,7 @@ impl Front for Upstream {
                 return Err(error);
             }
         };
-        let Welcome { mut settings, mut params } = welcome;
+        let LoginParameters { mut settings, mut params } = welcome;
         if !application.is_empty() {
             // The name is cleaned as the server does it.
             let name: String =

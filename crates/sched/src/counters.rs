@@ -59,8 +59,8 @@ macro_rules! counters {
 
         #[derive(Default)]
         pub(crate) struct Cells {
-            $(pub(crate) $name: Cell,)+
-            pub(crate) starts: [Cell; 7],
+            $(pub(crate) $name: CounterCell,)+
+            pub(crate) starts: [CounterCell; 7],
         }
 
         impl Cells {
@@ -110,9 +110,9 @@ impl Counters {
 }
 
 #[derive(Default)]
-pub(crate) struct Cell(AtomicU64);
+pub(crate) struct CounterCell(AtomicU64);
 
-impl Cell {
+impl CounterCell {
     pub(crate) fn add_one(&self) {
         self.0.fetch_add(1, Relaxed);
     }

@@ -4,7 +4,7 @@
 //! queues a request unparks it afterwards, and the token of [`std::thread::park`] keeps that wake-up from being lost.
 
 use crate::counters::Start;
-use crate::entry::Left;
+use crate::entry::LeftRequests;
 use crate::policy::Point;
 use crate::shared::SchedulerState;
 use core::sync::atomic::Ordering::SeqCst;
@@ -35,15 +35,15 @@ pub(crate) fn run(shared: &SchedulerState, at: usize, ready: &Ready) {
     // The receiver may be gone if another thread could not be started.
     let _ = ready.send(is_realtime);
     while !shared.is_stopped() {
-        let mut left = Left::Nothing;
+        let mut left = LeftRequests::Nothing;
         preempt::enter_urgent(&mut || left = shared.serve(at, Point::Dedicated, Start::Dedicated));
         match left {
-            Left::Nothing => {
+            LeftRequests::Nothing => {
                 slot.dedicated_sleeps.store(true, SeqCst);
                 thread::park();
                 slot.dedicated_sleeps.store(false, SeqCst);
             }
-            Left::HeldBack => {
+            LeftRequests::HeldBack => {
                 let now_ns = os::now_ns();
                 let opens_at_ns = no_preempt(|no_preempt| slot.cap.lock(no_preempt).opens_at(now_ns));
                 let pause_ns = opens_at_ns.saturating_sub(now_ns).min(shared.settings.cap.window_ns);

@@ -8,7 +8,7 @@ use stage::Class;
 
 /// Time span in which a request ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ran {
+pub(crate) struct RunSpan {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
 }
@@ -23,16 +23,16 @@ pub(crate) trait Host {
     fn entry_requests_max(&mut self) -> u32;
     /// Takes the oldest request of `class` and runs it to its end. Returns none if there was none to run after all:
     /// another worker took it, or it was cancelled.
-    fn run(&mut self, class: Class) -> Option<Ran>;
+    fn run(&mut self, class: Class) -> Option<RunSpan>;
     /// Charges a request that ran, and may have held up a query.
-    fn charge(&mut self, ran: Ran);
+    fn charge(&mut self, ran: RunSpan);
     /// Ends the entry when its budget is used up; the query resumes.
-    fn rest(&mut self, entry: Ran);
+    fn rest(&mut self, entry: RunSpan);
 }
 
 /// Requests that an entry leaves in the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LeftRequests {
     /// No request that could run at such a point.
     Nothing,
     /// Urgent requests that the cap or the budget held back: some thread has to come back for them.
@@ -40,19 +40,19 @@ pub(crate) enum Left {
 }
 
 /// Runs requests at `point` until none may run there.
-pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left {
+pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> LeftRequests {
     let mut budget = if counts_requests(point) { host.entry_requests_max() } else { u32::MAX };
-    let mut entry: Option<Ran> = None;
+    let mut entry: Option<RunSpan> = None;
     loop {
         let heads = host.heads();
         if heads.is_empty() {
-            return Left::Nothing;
+            return LeftRequests::Nothing;
         }
         let Some(class) = decide(policy, point, &heads, host.share()) else {
             // Decides whether the cap or the policy refused.
             return match decide(policy, point, &heads, Share::Open) {
-                Some(_) => Left::HeldBack,
-                None => Left::Nothing,
+                Some(_) => LeftRequests::HeldBack,
+                None => LeftRequests::Nothing,
             };
         };
         let Some(ran) = host.run(class) else { continue };
@@ -63,7 +63,7 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> Left 
         if budget == 0 {
             let entry = *began;
             host.rest(entry);
-            return if host.heads().has_urgent() { Left::HeldBack } else { Left::Nothing };
+            return if host.heads().has_urgent() { LeftRequests::HeldBack } else { LeftRequests::Nothing };
         }
     }
 }

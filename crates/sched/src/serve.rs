@@ -5,7 +5,7 @@
 
 use crate::cap::Cap;
 use crate::counters::Start;
-use crate::entry::{self, Host, Left, Ran};
+use crate::entry::{self, Host, LeftRequests, RunSpan};
 use crate::event::{Completed, Event};
 use crate::lanes::Lanes;
 use crate::panics;
@@ -40,12 +40,12 @@ impl Serve for Handler {
 
 impl SchedulerState {
     /// Runs requests at `point` of the worker `slot`, in the present context.
-    pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> Left {
+    pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> LeftRequests {
         // Under `wait` a query that is submitted when this one ends stands in the line from now on.
         let line_end = (point == Point::Boundary).then(|| self.next_place.load(SeqCst));
         let mut host = OnWorker { shared: self, slot, point, start, line_end, from: [slot; 3] };
         let left = entry::serve(&mut host, self.settings.policy, point);
-        if left == Left::HeldBack {
+        if left == LeftRequests::HeldBack {
             self.counters.capped.add_one();
             // A dedicated thread, or a query's next yield point or end, comes back by itself.
             if point == Point::Idle || self.settings.policy == Policy::Preempt {
@@ -172,7 +172,7 @@ impl<'a> OnWorker<'a> {
     }
 
     /// Runs a claimed request, and returns the time span of its run.
-    fn run_claimed(&self, request: Arc<Request>, attempt: u32) -> Ran {
+    fn run_claimed(&self, request: Arc<Request>, attempt: u32) -> RunSpan {
         let run_ns = os::now_ns();
         request.clock().set(Stage::Dispatch, run_ns);
         if attempt == 1 {
@@ -194,7 +194,7 @@ impl<'a> OnWorker<'a> {
             Some(RunOutcome::Again) => self.end(&request, to_ns, Ended::Exhausted),
             None => self.end(&request, to_ns, Ended::Panicked),
         }
-        Ran { from_ns: run_ns, to_ns }
+        RunSpan { from_ns: run_ns, to_ns }
     }
 
     /// Parks a request whose run ended at `to_ns`: leaves it to its wake-up, or queues it if that came before.
@@ -277,7 +277,7 @@ impl Host for OnWorker<'_> {
         self.shared.settings.cap.entry_requests()
     }
 
-    fn run(&mut self, class: Class) -> Option<Ran> {
+    fn run(&mut self, class: Class) -> Option<RunSpan> {
         let from = self.from[class_index(class)];
         let request = self.lanes(from).of(class).take()?;
         let Some(attempt) = request.claim() else {
@@ -289,13 +289,13 @@ impl Host for OnWorker<'_> {
         Some(self.run_claimed(request, attempt))
     }
 
-    fn charge(&mut self, ran: Ran) {
+    fn charge(&mut self, ran: RunSpan) {
         if self.holds_up_query() {
             self.account(|cap| cap.charge(ran.from_ns, ran.to_ns), ran.to_ns);
         }
     }
 
-    fn rest(&mut self, entry: Ran) {
+    fn rest(&mut self, entry: RunSpan) {
         if self.holds_up_query() {
             self.account(|cap| cap.rest(entry.to_ns, entry.to_ns - entry.from_ns), entry.to_ns);
         }

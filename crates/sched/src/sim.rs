@@ -14,7 +14,7 @@
 //! ```
 
 use crate::cap::{Cap, CapSettings};
-use crate::entry::{self, Host, Ran};
+use crate::entry::{self, Host, RunSpan};
 use crate::policy::{Heads, Point, Policy, Share, class_index};
 use stage::Class;
 use std::collections::VecDeque;
@@ -301,22 +301,22 @@ impl Host for VirtualWorker<'_> {
         self.scenario.cap.entry_requests()
     }
 
-    fn run(&mut self, class: Class) -> Option<Ran> {
+    fn run(&mut self, class: Class) -> Option<RunSpan> {
         let (_, one) = self.requests[class_index(class)].pop_front()?;
         let from_ns = self.now;
         self.now += self.scenario.transactions[one].length;
         self.record(SimContext::Transaction(one), from_ns, self.now);
         self.admit();
-        Some(Ran { from_ns, to_ns: self.now })
+        Some(RunSpan { from_ns, to_ns: self.now })
     }
 
-    fn charge(&mut self, ran: Ran) {
+    fn charge(&mut self, ran: RunSpan) {
         if self.has_query() {
             self.cap.charge(ran.from_ns, ran.to_ns);
         }
     }
 
-    fn rest(&mut self, entry: Ran) {
+    fn rest(&mut self, entry: RunSpan) {
         if self.has_query() {
             self.cap.rest(entry.to_ns, entry.to_ns - entry.from_ns);
         }

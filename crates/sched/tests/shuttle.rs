@@ -3,7 +3,7 @@
 //! `cargo test -p sched --features shuttle --test shuttle`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use preempt::{Line, Mode, Sent, Want};
+use preempt::{AllowedWays, Line, Mode, Sent};
 use sched::model::Lane;
 use sched::{Request, RequestState, RunCx, RunOutcome};
 use shuttle::sync::Arc as ModelArc;
@@ -171,7 +171,7 @@ impl Model {
 
     fn push(&self, request: Arc<Request>) {
         assert!(self.lane.push(request).is_ok());
-        if self.line.request(Want { poll: false, signal: false }) == Sent::Signalled {
+        if self.line.request(AllowedWays { poll: false, signal: false }) == Sent::Signalled {
             self.signal.store(1, SeqCst);
         }
     }

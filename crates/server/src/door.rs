@@ -43,7 +43,7 @@ use gate::control::Controller;
 use gate::{Arrival, ClassId, Entrance, Event, Gate, SettingsError, Ticket, Time};
 use keeper::SOONER;
 use locked::{Locked, RwLocked};
-use marks::Asked;
+use marks::NeededMarks;
 use resources::Resources;
 use runaway::Runaways;
 use stage::Class;
@@ -87,7 +87,7 @@ struct DoorShared {
     bounds_runaways: AtomicBool,
     /// True if the settings need properties of statements.
     asks: AtomicBool,
-    asked: RwLock<Asked>,
+    asked: RwLock<NeededMarks>,
     /// Number of times that the settings were read.
     generation: AtomicU32,
     /// Settings as they were last read.

@@ -44,7 +44,7 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 
 /// Contents of a start-up packet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct StartupPacket {
     pub minor: i32,
     pub user: String,
     pub database: String,
@@ -278,7 +278,7 @@ async fn negotiate<D: Front>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &mut Origin,
-) -> Result<Option<Wish>, Stop> {
+) -> Result<Option<StartupPacket>, Stop> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
     if conn.input.is_empty() {
         conn.fill().await?;
@@ -382,9 +382,9 @@ async fn encrypt_directly(conn: &mut Conn, acceptor: TlsAcceptor) -> io::Result<
 }
 
 /// Reads the parameters of a start-up packet.
-pub(crate) fn wish(minor: i32, mut fields: Fields<'_>) -> Result<Wish, SqlError> {
+pub(crate) fn wish(minor: i32, mut fields: Fields<'_>) -> Result<StartupPacket, SqlError> {
     let layout = || errors::protocol("invalid startup packet layout: expected terminator as last byte");
-    let mut wish = Wish { minor, ..Wish::default() };
+    let mut wish = StartupPacket { minor, ..StartupPacket::default() };
     let (mut options, mut settings) = (Vec::new(), Vec::new());
     loop {
         let name = fields.text().map_err(|_| layout())?;
@@ -452,7 +452,7 @@ async fn authenticate<D: Front>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &Origin,
-    wish: &Wish,
+    wish: &StartupPacket,
 ) -> Result<(Role, Option<Keys>), Stop> {
     let (user, database) = (&*wish.user, &*wish.database);
     let from = origin.address.map_or_else(|| "[local]".to_owned(), |address| address.to_string());

@@ -68,16 +68,16 @@ const BUCKETS: usize = 40 * 8;
 
 /// Distribution of times.
 #[derive(Debug)]
-pub(crate) struct Spread {
+pub(crate) struct TimeSpread {
     counts: Box<[AtomicU32]>,
     total_ns: AtomicU64,
     max_ns: AtomicU64,
 }
 
-impl Default for Spread {
-    fn default() -> Spread {
+impl Default for TimeSpread {
+    fn default() -> TimeSpread {
         let counts = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
-        Spread { counts, total_ns: AtomicU64::new(0), max_ns: AtomicU64::new(0) }
+        TimeSpread { counts, total_ns: AtomicU64::new(0), max_ns: AtomicU64::new(0) }
     }
 }
 
@@ -94,7 +94,7 @@ fn bound(bucket: usize) -> u64 {
     (9 + eighth as u64) << doubling
 }
 
-impl Spread {
+impl TimeSpread {
     pub fn add(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if let Some(count) = self.counts.get(bucket(ns)) {
@@ -131,7 +131,7 @@ impl Spread {
 /// Counters of one statement, its literals left out.
 #[derive(Debug, Default)]
 pub struct StatementTotals {
-    times: Spread,
+    times: TimeSpread,
     count: AtomicU64,
     /// Number of executions that were long.
     long: AtomicU64,
@@ -190,11 +190,11 @@ pub struct SessionStats {
     class: AtomicU8,
     /// Hash for [`SessionStats::owner`].
     owner: AtomicU64,
-    texts: Mutex<Texts>,
+    texts: Mutex<SessionTexts>,
 }
 
 #[derive(Debug, Default)]
-struct Texts {
+struct SessionTexts {
     application: String,
     query: Arc<str>,
 }
@@ -370,7 +370,7 @@ impl Spent {
 pub struct Stats {
     sessions: Mutex<HashMap<i32, Arc<SessionStats>>>,
     statements: Mutex<HashMap<Arc<str>, Arc<StatementTotals>>>,
-    stages: [[Spread; StatementStage::ALL.len()]; 3],
+    stages: [[TimeSpread; StatementStage::ALL.len()]; 3],
     /// Number of sessions since the start.
     pub connections: AtomicU64,
     /// Number of clients that were turned away.
@@ -545,12 +545,12 @@ mod tests {
             assert!(ns <= high && high as f64 <= (ns.max(8) as f64) * 1.126, "{ns} is counted as {high}");
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-        let spread = Spread::default();
+        let spread = TimeSpread::default();
         (1..=1000).for_each(|us| spread.add(Duration::from_micros(us)));
         let times = spread.times();
         assert_eq!((times.count, times.max_us), (1000, 1000.0));
         assert!((500.0..=563.0).contains(&times.p50_us) && (990.0..=1000.0).contains(&times.p99_us), "{times:?}");
-        assert_eq!(Spread::default().times(), Times::default());
+        assert_eq!(TimeSpread::default().times(), Times::default());
     }
 
     #[test]

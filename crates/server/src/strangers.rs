@@ -16,11 +16,11 @@ const TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Strangers {
     most: usize,
-    all: Mutex<All>,
+    all: Mutex<StrangerList>,
 }
 
 #[derive(Default)]
-struct All {
+struct StrangerList {
     last: u64,
     /// Entries, ordered by their numbers.
     entries: VecDeque<StrangerEntry>,
@@ -44,7 +44,7 @@ impl Strangers {
         Arc::new(Strangers { most, all: Mutex::default() })
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, StrangerList> {
         self.all.locked()
     }
 

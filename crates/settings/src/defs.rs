@@ -8,7 +8,7 @@ pub const SEARCH_PATH: &str = "search_path";
 
 /// Definition of a setting.
 #[derive(Debug)]
-pub struct Def {
+pub struct SettingDef {
     /// Name, in lower case.
     pub name: &'static str,
     /// Name as PostgreSQL writes it, for the client.
@@ -16,7 +16,7 @@ pub struct Def {
     /// Built-in default.
     pub default: &'static str,
     /// Values that the setting takes.
-    pub takes: Takes,
+    pub takes: ValueType,
     /// Context in which the setting may be changed.
     pub context: SettingContext,
     /// True if changes are reported to the client.
@@ -25,7 +25,7 @@ pub struct Def {
     pub about: &'static str,
 }
 
-impl Def {
+impl SettingDef {
     /// Returns true if `SHOW ALL` and `pg_settings` list the setting: PostgreSQL leaves out those of the session's
     /// user.
     pub fn is_listed(&self) -> bool {
@@ -35,7 +35,7 @@ impl Def {
 
 /// Values that a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Takes {
+pub enum ValueType {
     /// Any text.
     Text,
     /// Names, quoted where they must be, separated by commas.
@@ -87,32 +87,37 @@ impl SettingContext {
     }
 }
 
-impl Takes {
+impl ValueType {
     /// Returns the name of the type in `pg_settings`.
     pub fn vartype(self) -> &'static str {
         match self {
-            Takes::Text | Takes::Names | Takes::DateStyle | Takes::TimeZone | Takes::Fixed => "string",
-            Takes::Switch => "bool",
-            Takes::Milliseconds | Takes::MillisecondsOrNever | Takes::Kilobytes(_) | Takes::Integer(..) => "integer",
-            Takes::Real => "real",
-            Takes::OneOf(_) => "enum",
+            ValueType::Text | ValueType::Names | ValueType::DateStyle | ValueType::TimeZone | ValueType::Fixed => {
+                "string"
+            }
+            ValueType::Switch => "bool",
+            ValueType::Milliseconds
+            | ValueType::MillisecondsOrNever
+            | ValueType::Kilobytes(_)
+            | ValueType::Integer(..) => "integer",
+            ValueType::Real => "real",
+            ValueType::OneOf(_) => "enum",
         }
     }
 
     /// Returns the unit of the values, if they have one.
     pub fn unit(self) -> Option<&'static str> {
         match self {
-            Takes::Milliseconds | Takes::MillisecondsOrNever => Some("ms"),
-            Takes::Kilobytes(_) => Some("kB"),
-            Takes::Text
-            | Takes::Names
-            | Takes::DateStyle
-            | Takes::TimeZone
-            | Takes::Fixed
-            | Takes::Switch
-            | Takes::Integer(..)
-            | Takes::Real
-            | Takes::OneOf(_) => None,
+            ValueType::Milliseconds | ValueType::MillisecondsOrNever => Some("ms"),
+            ValueType::Kilobytes(_) => Some("kB"),
+            ValueType::Text
+            | ValueType::Names
+            | ValueType::DateStyle
+            | ValueType::TimeZone
+            | ValueType::Fixed
+            | ValueType::Switch
+            | ValueType::Integer(..)
+            | ValueType::Real
+            | ValueType::OneOf(_) => None,
         }
     }
 }
@@ -122,527 +127,580 @@ const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
-const fn def(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
-    let context = if matches!(takes, Takes::Fixed) { SettingContext::Internal } else { SettingContext::User };
-    Def { name, title: name, default, takes, context, reported: false, about }
+const fn def(name: &'static str, default: &'static str, takes: ValueType, about: &'static str) -> SettingDef {
+    let context = if matches!(takes, ValueType::Fixed) { SettingContext::Internal } else { SettingContext::User };
+    SettingDef { name, title: name, default, takes, context, reported: false, about }
 }
 
 const fn told(
     name: &'static str,
     title: &'static str,
     default: &'static str,
-    takes: Takes,
+    takes: ValueType,
     about: &'static str,
-) -> Def {
-    Def { title, reported: true, ..def(name, default, takes, about) }
+) -> SettingDef {
+    SettingDef { title, reported: true, ..def(name, default, takes, about) }
 }
 
 /// Defines a setting of the server, which is given when it starts.
-const fn server(name: &'static str, default: &'static str, takes: Takes, about: &'static str) -> Def {
-    Def { context: SettingContext::Postmaster, ..def(name, default, takes, about) }
+const fn server(name: &'static str, default: &'static str, takes: ValueType, about: &'static str) -> SettingDef {
+    SettingDef { context: SettingContext::Postmaster, ..def(name, default, takes, about) }
 }
 
 /// Defines a setting that is accepted in silence because it could not change an answer: it controls how PostgreSQL
 /// plans, vacuums or writes.
-const fn inert(name: &'static str, default: &'static str, takes: Takes) -> Def {
+const fn inert(name: &'static str, default: &'static str, takes: ValueType) -> SettingDef {
     def(name, default, takes, "Accepted for clients that set it; has no effect here.")
 }
 
 /// All settings, in the order of their names.
-pub static DEFS: &[Def] = &[
+pub static DEFS: &[SettingDef] = &[
     told(
         "application_name",
         "application_name",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Sets the application name to be reported in statistics and logs.",
     ),
-    server("authentication_timeout", "1min", Takes::Milliseconds, "Sets the maximum allowed time to log in."),
-    inert("backend_flush_after", "0", Takes::Integer(0, 256)),
-    def("block_size", "8192", Takes::Fixed, "Shows the size of a disk block."),
-    def("bytea_output", "hex", Takes::OneOf(&["escape", "hex"]), "Sets the output format for bytea."),
-    inert("check_function_bodies", "on", Takes::Switch),
+    server("authentication_timeout", "1min", ValueType::Milliseconds, "Sets the maximum allowed time to log in."),
+    inert("backend_flush_after", "0", ValueType::Integer(0, 256)),
+    def("block_size", "8192", ValueType::Fixed, "Shows the size of a disk block."),
+    def("bytea_output", "hex", ValueType::OneOf(&["escape", "hex"]), "Sets the output format for bytea."),
+    inert("check_function_bodies", "on", ValueType::Switch),
     told(
         "client_encoding",
         "client_encoding",
         "UTF8",
-        Takes::OneOf(&["utf8", "utf-8", "unicode"]),
+        ValueType::OneOf(&["utf8", "utf-8", "unicode"]),
         "Sets the client's character set encoding.",
     ),
     def(
         "client_min_messages",
         "notice",
-        Takes::OneOf(MESSAGES),
+        ValueType::OneOf(MESSAGES),
         "Sets the message levels that are sent to the client.",
     ),
-    server("config_file", "", Takes::Text, "Shows the server's configuration file."),
-    inert("constraint_exclusion", "partition", Takes::OneOf(&["partition", "on", "off"])),
-    inert("cpu_index_tuple_cost", "0.005", Takes::Real),
-    inert("cpu_operator_cost", "0.0025", Takes::Real),
-    inert("cpu_tuple_cost", "0.01", Takes::Real),
-    inert("cursor_tuple_fraction", "0.1", Takes::Real),
-    told("datestyle", "DateStyle", "ISO, MDY", Takes::DateStyle, "Sets the display format for date and time values."),
-    inert("deadlock_timeout", "1s", Takes::Milliseconds),
-    inert("default_statistics_target", "100", Takes::Integer(1, 10_000)),
-    inert("default_table_access_method", "heap", Takes::OneOf(&["heap"])),
-    inert("default_tablespace", "", Takes::OneOf(&["", "pg_default"])),
+    server("config_file", "", ValueType::Text, "Shows the server's configuration file."),
+    inert("constraint_exclusion", "partition", ValueType::OneOf(&["partition", "on", "off"])),
+    inert("cpu_index_tuple_cost", "0.005", ValueType::Real),
+    inert("cpu_operator_cost", "0.0025", ValueType::Real),
+    inert("cpu_tuple_cost", "0.01", ValueType::Real),
+    inert("cursor_tuple_fraction", "0.1", ValueType::Real),
+    told(
+        "datestyle",
+        "DateStyle",
+        "ISO, MDY",
+        ValueType::DateStyle,
+        "Sets the display format for date and time values.",
+    ),
+    inert("deadlock_timeout", "1s", ValueType::Milliseconds),
+    inert("default_statistics_target", "100", ValueType::Integer(1, 10_000)),
+    inert("default_table_access_method", "heap", ValueType::OneOf(&["heap"])),
+    inert("default_tablespace", "", ValueType::OneOf(&["", "pg_default"])),
     def(
         "default_transaction_deferrable",
         "off",
-        Takes::Switch,
+        ValueType::Switch,
         "Sets the default deferrable status of new transactions; no transaction has to be deferred here.",
     ),
     def(
         "default_transaction_isolation",
         "read committed",
-        Takes::OneOf(LEVELS),
+        ValueType::OneOf(LEVELS),
         "Sets the transaction isolation level of each new transaction.",
     ),
     told(
         "default_transaction_read_only",
         "default_transaction_read_only",
         "off",
-        Takes::Switch,
+        ValueType::Switch,
         "Sets the default read-only status of new transactions.",
     ),
-    inert("default_with_oids", "off", Takes::OneOf(&["off", "false", "no", "0"])),
-    inert("effective_cache_size", "4GB", Takes::Kilobytes(0)),
-    inert("effective_io_concurrency", "1", Takes::Integer(0, 1000)),
-    inert("enable_async_append", "on", Takes::Switch),
-    inert("enable_bitmapscan", "on", Takes::Switch),
-    inert("enable_gathermerge", "on", Takes::Switch),
-    inert("enable_hashagg", "on", Takes::Switch),
-    inert("enable_hashjoin", "on", Takes::Switch),
-    inert("enable_incremental_sort", "on", Takes::Switch),
-    inert("enable_indexonlyscan", "on", Takes::Switch),
-    inert("enable_indexscan", "on", Takes::Switch),
-    inert("enable_material", "on", Takes::Switch),
-    inert("enable_memoize", "on", Takes::Switch),
-    inert("enable_mergejoin", "on", Takes::Switch),
-    inert("enable_nestloop", "on", Takes::Switch),
-    inert("enable_parallel_append", "on", Takes::Switch),
-    inert("enable_parallel_hash", "on", Takes::Switch),
-    inert("enable_partition_pruning", "on", Takes::Switch),
-    inert("enable_partitionwise_aggregate", "off", Takes::Switch),
-    inert("enable_partitionwise_join", "off", Takes::Switch),
-    inert("enable_seqscan", "on", Takes::Switch),
-    inert("enable_sort", "on", Takes::Switch),
-    inert("enable_tidscan", "on", Takes::Switch),
-    inert("escape_string_warning", "on", Takes::Switch),
+    inert("default_with_oids", "off", ValueType::OneOf(&["off", "false", "no", "0"])),
+    inert("effective_cache_size", "4GB", ValueType::Kilobytes(0)),
+    inert("effective_io_concurrency", "1", ValueType::Integer(0, 1000)),
+    inert("enable_async_append", "on", ValueType::Switch),
+    inert("enable_bitmapscan", "on", ValueType::Switch),
+    inert("enable_gathermerge", "on", ValueType::Switch),
+    inert("enable_hashagg", "on", ValueType::Switch),
+    inert("enable_hashjoin", "on", ValueType::Switch),
+    inert("enable_incremental_sort", "on", ValueType::Switch),
+    inert("enable_indexonlyscan", "on", ValueType::Switch),
+    inert("enable_indexscan", "on", ValueType::Switch),
+    inert("enable_material", "on", ValueType::Switch),
+    inert("enable_memoize", "on", ValueType::Switch),
+    inert("enable_mergejoin", "on", ValueType::Switch),
+    inert("enable_nestloop", "on", ValueType::Switch),
+    inert("enable_parallel_append", "on", ValueType::Switch),
+    inert("enable_parallel_hash", "on", ValueType::Switch),
+    inert("enable_partition_pruning", "on", ValueType::Switch),
+    inert("enable_partitionwise_aggregate", "off", ValueType::Switch),
+    inert("enable_partitionwise_join", "off", ValueType::Switch),
+    inert("enable_seqscan", "on", ValueType::Switch),
+    inert("enable_sort", "on", ValueType::Switch),
+    inert("enable_tidscan", "on", ValueType::Switch),
+    inert("escape_string_warning", "on", ValueType::Switch),
     def(
         "extra_float_digits",
         "1",
-        Takes::Integer(-15, 3),
+        ValueType::Integer(-15, 3),
         "Sets the number of digits displayed for floating-point values.",
     ),
-    inert("force_parallel_mode", "off", Takes::OneOf(&["off", "on", "regress"])),
-    inert("from_collapse_limit", "8", Takes::Integer(1, i32::MAX)),
-    inert("geqo", "on", Takes::Switch),
-    inert("geqo_effort", "5", Takes::Integer(1, 10)),
-    inert("geqo_generations", "0", Takes::Integer(0, i32::MAX)),
-    inert("geqo_pool_size", "0", Takes::Integer(0, i32::MAX)),
-    inert("geqo_seed", "0", Takes::Real),
-    inert("geqo_selection_bias", "2", Takes::Real),
-    inert("geqo_threshold", "12", Takes::Integer(2, i32::MAX)),
-    inert("hash_mem_multiplier", "2", Takes::Real),
-    server("hba_file", "", Takes::Text, "The file of rules who may connect, in the form of pg_hba.conf."),
+    inert("force_parallel_mode", "off", ValueType::OneOf(&["off", "on", "regress"])),
+    inert("from_collapse_limit", "8", ValueType::Integer(1, i32::MAX)),
+    inert("geqo", "on", ValueType::Switch),
+    inert("geqo_effort", "5", ValueType::Integer(1, 10)),
+    inert("geqo_generations", "0", ValueType::Integer(0, i32::MAX)),
+    inert("geqo_pool_size", "0", ValueType::Integer(0, i32::MAX)),
+    inert("geqo_seed", "0", ValueType::Real),
+    inert("geqo_selection_bias", "2", ValueType::Real),
+    inert("geqo_threshold", "12", ValueType::Integer(2, i32::MAX)),
+    inert("hash_mem_multiplier", "2", ValueType::Real),
+    server("hba_file", "", ValueType::Text, "The file of rules who may connect, in the form of pg_hba.conf."),
     def(
         "idle_in_transaction_session_timeout",
         "0",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets the maximum allowed idle time between queries, when in a transaction.",
     ),
     def(
         "idle_session_timeout",
         "0",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets the maximum allowed idle time between queries, when not in a transaction.",
     ),
-    told("in_hot_standby", "in_hot_standby", "off", Takes::Fixed, "Shows whether hot standby is currently active."),
-    told("integer_datetimes", "integer_datetimes", "on", Takes::Fixed, "Shows whether datetimes are integer based."),
+    told("in_hot_standby", "in_hot_standby", "off", ValueType::Fixed, "Shows whether hot standby is currently active."),
+    told(
+        "integer_datetimes",
+        "integer_datetimes",
+        "on",
+        ValueType::Fixed,
+        "Shows whether datetimes are integer based.",
+    ),
     told(
         "intervalstyle",
         "IntervalStyle",
         "postgres",
-        Takes::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        ValueType::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "Sets the display format for interval values.",
     ),
-    told("is_superuser", "is_superuser", "on", Takes::Fixed, "Shows whether the current user is a superuser."),
-    inert("jit", "off", Takes::Switch),
-    inert("jit_above_cost", "100000", Takes::Real),
-    inert("jit_inline_above_cost", "500000", Takes::Real),
-    inert("jit_optimize_above_cost", "500000", Takes::Real),
-    inert("join_collapse_limit", "8", Takes::Integer(1, i32::MAX)),
-    def("lc_collate", "C", Takes::Fixed, "Shows the collation order locale."),
-    def("lc_ctype", "C", Takes::Fixed, "Shows the character classification and case conversion locale."),
-    def("lc_messages", "C", Takes::OneOf(&["C"]), "Sets the language in which messages are displayed."),
-    def("lc_monetary", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting monetary amounts."),
-    def("lc_numeric", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting numbers."),
-    def("lc_time", "C", Takes::OneOf(&["C"]), "Sets the locale for formatting date and time values."),
-    server("listen_addresses", "127.0.0.1", Takes::Text, "Sets the addresses to listen on, separated by commas."),
-    def("lock_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
-    server("log_connections", "on", Takes::Switch, "Logs each successful connection, and its end."),
-    Def {
+    told("is_superuser", "is_superuser", "on", ValueType::Fixed, "Shows whether the current user is a superuser."),
+    inert("jit", "off", ValueType::Switch),
+    inert("jit_above_cost", "100000", ValueType::Real),
+    inert("jit_inline_above_cost", "500000", ValueType::Real),
+    inert("jit_optimize_above_cost", "500000", ValueType::Real),
+    inert("join_collapse_limit", "8", ValueType::Integer(1, i32::MAX)),
+    def("lc_collate", "C", ValueType::Fixed, "Shows the collation order locale."),
+    def("lc_ctype", "C", ValueType::Fixed, "Shows the character classification and case conversion locale."),
+    def("lc_messages", "C", ValueType::OneOf(&["C"]), "Sets the language in which messages are displayed."),
+    def("lc_monetary", "C", ValueType::OneOf(&["C"]), "Sets the locale for formatting monetary amounts."),
+    def("lc_numeric", "C", ValueType::OneOf(&["C"]), "Sets the locale for formatting numbers."),
+    def("lc_time", "C", ValueType::OneOf(&["C"]), "Sets the locale for formatting date and time values."),
+    server("listen_addresses", "127.0.0.1", ValueType::Text, "Sets the addresses to listen on, separated by commas."),
+    def("lock_timeout", "0", ValueType::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
+    server("log_connections", "on", ValueType::Switch, "Logs each successful connection, and its end."),
+    SettingDef {
         context: SettingContext::Superuser,
         ..def(
             "log_min_duration_statement",
             "-1",
-            Takes::MillisecondsOrNever,
+            ValueType::MillisecondsOrNever,
             "Sets the execution time above which statements are logged.",
         )
     },
-    inert("maintenance_io_concurrency", "10", Takes::Integer(0, 1000)),
-    inert("maintenance_work_mem", "64MB", Takes::Kilobytes(1024)),
-    server("max_connections", "1000", Takes::Integer(1, 100_000), "Sets the maximum number of concurrent connections."),
-    def("max_identifier_length", "63", Takes::Fixed, "Shows the maximum identifier length."),
-    def("max_index_keys", "32", Takes::Fixed, "Shows the maximum number of index keys."),
-    inert("max_parallel_maintenance_workers", "2", Takes::Integer(0, 1024)),
-    inert("max_parallel_workers", "8", Takes::Integer(0, 1024)),
-    inert("max_parallel_workers_per_gather", "2", Takes::Integer(0, 1024)),
-    inert("min_parallel_index_scan_size", "512kB", Takes::Kilobytes(0)),
-    inert("min_parallel_table_scan_size", "8MB", Takes::Kilobytes(0)),
+    inert("maintenance_io_concurrency", "10", ValueType::Integer(0, 1000)),
+    inert("maintenance_work_mem", "64MB", ValueType::Kilobytes(1024)),
+    server(
+        "max_connections",
+        "1000",
+        ValueType::Integer(1, 100_000),
+        "Sets the maximum number of concurrent connections.",
+    ),
+    def("max_identifier_length", "63", ValueType::Fixed, "Shows the maximum identifier length."),
+    def("max_index_keys", "32", ValueType::Fixed, "Shows the maximum number of index keys."),
+    inert("max_parallel_maintenance_workers", "2", ValueType::Integer(0, 1024)),
+    inert("max_parallel_workers", "8", ValueType::Integer(0, 1024)),
+    inert("max_parallel_workers_per_gather", "2", ValueType::Integer(0, 1024)),
+    inert("min_parallel_index_scan_size", "512kB", ValueType::Kilobytes(0)),
+    inert("min_parallel_table_scan_size", "8MB", ValueType::Kilobytes(0)),
     server(
         "overtake.analytics_memory",
         "0",
-        Takes::Kilobytes(0),
+        ValueType::Kilobytes(0),
         "Sets the memory that all running analytics may take together; 0 is a quarter of the machine's.",
     ),
     server(
         "overtake.analytics_queries",
         "0",
-        Takes::Integer(0, 10_000),
+        ValueType::Integer(0, 10_000),
         "Sets how many queries of a class run as analytics at a time, more wait; 0 is four for each worker.",
     ),
     server(
         "overtake.analytics_threads",
         "idle",
-        Takes::OneOf(&["idle", "ordinary"]),
+        ValueType::OneOf(&["idle", "ordinary"]),
         "Sets the scheduling class of threads that run long queries: below all others, or ordinary.",
     ),
     server(
         "overtake.analytics_workers",
         "0",
-        Takes::Integer(0, 1024),
+        ValueType::Integer(0, 1024),
         "Sets how many threads run the analytics of each class; 0 is one for each processor.",
     ),
     server(
         "overtake.dispatch",
         "spot",
-        Takes::OneOf(&["spot", "worker"]),
+        ValueType::OneOf(&["spot", "worker"]),
         "Sets where statements run: on the thread that has read them, or handed to a worker.",
     ),
     server(
         "overtake.gate_ageing",
         "5s",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets for how long no transaction of a class goes in before the first that waits counts as one of the class above; 0: never.",
     ),
     server(
         "overtake.gate_classes",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Slots, shares, order and bounds of classes at the gate: CLASS [weight=] [slots_min=] [slots_max=] ...; ...",
     ),
     server(
         "overtake.gate_hot",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Statements that meet at a row, with $key where its value stands, one at a time inside: [NAME:] STATEMENT; ...",
     ),
     server(
         "overtake.gate_lend_after",
         "100ms",
-        Takes::MillisecondsOrNever,
+        ValueType::MillisecondsOrNever,
         "Sets after how long a transaction that waits for its client lends its slot; -1 is never.",
     ),
     server(
         "overtake.gate_return_patience",
         "20ms",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets how long a transaction waits that comes back to a slot it has lent, before it gets one beyond the limit.",
     ),
     server(
         "overtake.gate_stall_patience",
         "1s",
-        Takes::MillisecondsOrNever,
+        ValueType::MillisecondsOrNever,
         "Sets after how long without any progress inside one that waits gets a slot beyond the limit; -1 is never.",
     ),
     def(
         "overtake.hot_key",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Sets what the session's transactions meet others at: of those with one key, one at a time is let in at the gate.",
     ),
     server(
         "overtake.internal_priorities",
         "off",
-        Takes::Switch,
+        ValueType::Switch,
         "Whether the server process behind that runs a transaction of class low has a lower processor priority meanwhile.",
     ),
     server(
         "overtake.lock_priority",
         "not-running",
-        Takes::OneOf(&["none", "priority-queue", "pow", "not-running"]),
+        ValueType::OneOf(&["none", "priority-queue", "pow", "not-running"]),
         "Sets which holders of a row or lock give way to a more important transaction: their work is rolled back, 40001.",
     ),
     server(
         "overtake.memory",
         "0",
-        Takes::Kilobytes(0),
+        ValueType::Kilobytes(0),
         "Sets the memory that this process may hold; 0 is half of what the machine or the control group has, or a third of less than 4 GB.",
     ),
     server(
         "overtake.message_max",
         "64MB",
-        Takes::Kilobytes(0),
+        ValueType::Kilobytes(0),
         "Sets how long a message of a client may be; of a COPY, any length.",
     ),
-    server("overtake.metrics", "", Takes::Text, "Sets ADDRESS:PORT of the metrics, of health and readiness, by HTTP."),
+    server(
+        "overtake.metrics",
+        "",
+        ValueType::Text,
+        "Sets ADDRESS:PORT of the metrics, of health and readiness, by HTTP.",
+    ),
     server(
         "overtake.mpl",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Sets how many transactions may be active: a number, auto, observe or off; empty is auto before an upstream, else off.",
     ),
     server(
         "overtake.mpl_best_for",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Sets the class for which overtake.mpl = auto finds the limit, instead of the lowest that costs little.",
     ),
     server(
         "overtake.mpl_demands",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Sets what a transaction needs of the database behind the gate, in milliseconds: [processor=] [io=] [log=] [think=].",
     ),
     server(
         "overtake.mpl_increase",
         "5",
-        Takes::Real,
+        ValueType::Real,
         "Sets by how many percent the mean response may grow under overtake.mpl = auto.",
     ),
     server(
         "overtake.mpl_loss",
         "5",
-        Takes::Real,
+        ValueType::Real,
         "Sets how many percent of the best throughput may be lost under overtake.mpl = auto.",
     ),
     server(
         "overtake.mpl_max",
         "200",
-        Takes::Integer(1, 10_000),
+        ValueType::Integer(1, 10_000),
         "Sets the highest limit that overtake.mpl = auto tries.",
     ),
-    server("overtake.mpl_min", "1", Takes::Integer(1, 10_000), "Sets the lowest limit that overtake.mpl = auto tries."),
+    server(
+        "overtake.mpl_min",
+        "1",
+        ValueType::Integer(1, 10_000),
+        "Sets the lowest limit that overtake.mpl = auto tries.",
+    ),
     server(
         "overtake.mpl_processors",
         "0",
-        Takes::Integer(0, 10_000),
+        ValueType::Integer(0, 10_000),
         "Sets how many processors the database behind the gate has; 0 is as many as it may use if it is here, else this machine's.",
     ),
     server(
         "overtake.network_realtime",
         "off",
-        Takes::Switch,
+        ValueType::Switch,
         "Whether the threads that read the network run in the real-time class, where that is allowed.",
     ),
     server(
         "overtake.network_threads",
         "0",
-        Takes::Integer(0, 1024),
+        ValueType::Integer(0, 1024),
         "Sets how many threads read the network; 0 is one for each processor, before an upstream one for every two.",
     ),
     def(
         "overtake.path",
         "auto",
-        Takes::OneOf(PATHS),
+        ValueType::OneOf(PATHS),
         "Sets where queries run: row by row in the session, or as analytics; auto chooses for each.",
     ),
     def(
         "overtake.priority",
         "normal",
-        Takes::OneOf(PRIORITIES),
+        ValueType::OneOf(PRIORITIES),
         "Sets the class of the session's transactions: high overtakes normal, normal overtakes low.",
     ),
-    Def {
+    SettingDef {
         context: SettingContext::Superuser,
         ..def(
             "overtake.priority_max",
             "normal",
-            Takes::OneOf(PRIORITIES),
+            ValueType::OneOf(PRIORITIES),
             "Sets the highest class that a role's sessions may have; of superusers it is high by default.",
         )
     },
     server(
         "overtake.priority_rules",
         "",
-        Takes::Text,
+        ValueType::Text,
         "Classes of sessions and statements by rules: CLASS [user=] [database=] [application=] [statement=]; ...",
     ),
     server(
         "overtake.query_wait_timeout",
         "0",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets how long a client before an upstream may wait for its turn and a connection before it is disconnected; 0 is for ever.",
     ),
     server(
         "overtake.send_timeout",
         "1h",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets how long a client may take nothing of what it is sent before it is disconnected; 0 is for ever.",
     ),
     server(
         "overtake.session_memory",
         "64MB",
-        Takes::Kilobytes(0),
+        ValueType::Kilobytes(0),
         "Sets the memory that prepared statements and portals of one session may take.",
     ),
-    server("overtake.shutdown_grace", "5s", Takes::Milliseconds, "Sets how long a shutdown waits for sessions to end."),
+    server(
+        "overtake.shutdown_grace",
+        "5s",
+        ValueType::Milliseconds,
+        "Sets how long a shutdown waits for sessions to end.",
+    ),
     def(
         "overtake.target",
         "primary",
-        Takes::OneOf(&["primary", "standby", "prefer_standby", "any"]),
+        ValueType::OneOf(&["primary", "standby", "prefer_standby", "any"]),
         "Chooses to which of several servers behind the session's transactions go; there is one, if data are kept here.",
     ),
     server(
         "overtake.upstream_auth_query",
         "SELECT rolname, rolpassword, rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() FROM pg_catalog.pg_authid \
          WHERE rolname OPERATOR(pg_catalog.=) $1 AND rolcanlogin",
-        Takes::Text,
+        ValueType::Text,
         "Sets how the server behind is asked for the password of role $1, the second column of the row, and whether it has expired, the third.",
     ),
     server(
         "overtake.upstream_check",
         "1s",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets how often each of several servers behind is asked whether it is the primary.",
     ),
     server(
         "overtake.upstream_idle",
         "10min",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets after how long an idle connection to the server behind is closed.",
     ),
     server(
         "overtake.upstream_lifetime",
         "1h",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets after how long a connection to the server behind is replaced when it is idle.",
     ),
     server(
         "overtake.upstream_pool",
         "100",
-        Takes::Integer(1, 10_000),
+        ValueType::Integer(1, 10_000),
         "Sets how many connections to the server behind each user has to each database at most.",
     ),
     server(
         "overtake.upstream_prepare",
         "off",
-        Takes::Switch,
+        ValueType::Switch,
         "Whether statements without a name that come again and again are prepared once on each connection to the server behind.",
     ),
     server(
         "overtake.upstream_reset",
         "unexplained",
-        Takes::Text,
+        ValueType::Text,
         "Sets when a connection to the server behind is asked what a client has left on it: never, unexplained or always, by user and database.",
     ),
     server(
         "overtake.upstream_wait",
         "30s",
-        Takes::Milliseconds,
+        ValueType::Milliseconds,
         "Sets how long a transaction waits for a server behind that suits it, a new primary for instance.",
     ),
     server(
         "overtake.upstream_watch",
         "250ms",
-        Takes::MillisecondsOrNever,
+        ValueType::MillisecondsOrNever,
         "Sets how often it is looked at what the server processes behind wait for; -1 is never.",
     ),
-    inert("parallel_leader_participation", "on", Takes::Switch),
-    inert("parallel_setup_cost", "1000", Takes::Real),
-    inert("parallel_tuple_cost", "0.1", Takes::Real),
-    def("password_encryption", "scram-sha-256", Takes::OneOf(&["scram-sha-256"]), "Chooses how passwords are kept."),
-    inert("plan_cache_mode", "auto", Takes::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),
-    server("port", "5432", Takes::Integer(0, 65_535), "Sets the TCP port the server listens on; 0 takes a free one."),
-    inert("random_page_cost", "4", Takes::Real),
-    inert("recursive_worktable_factor", "10", Takes::Real),
-    def("role", "none", Takes::OneOf(&["none"]), "Sets the current role."),
-    inert("row_security", "on", Takes::Switch),
+    inert("parallel_leader_participation", "on", ValueType::Switch),
+    inert("parallel_setup_cost", "1000", ValueType::Real),
+    inert("parallel_tuple_cost", "0.1", ValueType::Real),
+    def(
+        "password_encryption",
+        "scram-sha-256",
+        ValueType::OneOf(&["scram-sha-256"]),
+        "Chooses how passwords are kept.",
+    ),
+    inert("plan_cache_mode", "auto", ValueType::OneOf(&["auto", "force_generic_plan", "force_custom_plan"])),
+    server(
+        "port",
+        "5432",
+        ValueType::Integer(0, 65_535),
+        "Sets the TCP port the server listens on; 0 takes a free one.",
+    ),
+    inert("random_page_cost", "4", ValueType::Real),
+    inert("recursive_worktable_factor", "10", ValueType::Real),
+    def("role", "none", ValueType::OneOf(&["none"]), "Sets the current role."),
+    inert("row_security", "on", ValueType::Switch),
     def(
         SEARCH_PATH,
         "\"$user\", public",
-        Takes::Names,
+        ValueType::Names,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
-    inert("seq_page_cost", "1", Takes::Real),
+    inert("seq_page_cost", "1", ValueType::Real),
     told(
         "server_encoding",
         "server_encoding",
         "UTF8",
-        Takes::Fixed,
+        ValueType::Fixed,
         "Shows the server (database) character set encoding.",
     ),
     told(
         "server_version",
         "server_version",
         concat!("15.0 (Overtake ", env!("CARGO_PKG_VERSION"), ")"),
-        Takes::Fixed,
+        ValueType::Fixed,
         "Shows the server version.",
     ),
-    def("server_version_num", "150000", Takes::Fixed, "Shows the server version as an integer."),
-    told("session_authorization", "session_authorization", "postgres", Takes::Fixed, "Shows the session user name."),
+    def("server_version_num", "150000", ValueType::Fixed, "Shows the server version as an integer."),
+    told(
+        "session_authorization",
+        "session_authorization",
+        "postgres",
+        ValueType::Fixed,
+        "Shows the session user name.",
+    ),
     def(
         "session_replication_role",
         "origin",
-        Takes::OneOf(&["origin"]),
+        ValueType::OneOf(&["origin"]),
         "Sets the session's behavior for triggers and rewrite rules.",
     ),
-    server("ssl", "off", Takes::Switch, "Enables SSL connections."),
-    server("ssl_cert_file", "server.crt", Takes::Text, "Location of the SSL server certificate file."),
-    server("ssl_key_file", "server.key", Takes::Text, "Location of the SSL server private key file."),
+    server("ssl", "off", ValueType::Switch, "Enables SSL connections."),
+    server("ssl_cert_file", "server.crt", ValueType::Text, "Location of the SSL server certificate file."),
+    server("ssl_key_file", "server.key", ValueType::Text, "Location of the SSL server private key file."),
     told(
         "standard_conforming_strings",
         "standard_conforming_strings",
         "on",
-        Takes::OneOf(&["on"]),
+        ValueType::OneOf(&["on"]),
         "Causes '...' strings to treat backslashes literally.",
     ),
-    def("statement_timeout", "0", Takes::Milliseconds, "Sets the maximum allowed duration of any statement."),
-    inert("synchronize_seqscans", "on", Takes::Switch),
-    inert("synchronous_commit", "on", Takes::OneOf(&["on", "off", "local", "remote_write", "remote_apply"])),
-    inert("temp_buffers", "8MB", Takes::Kilobytes(0)),
+    def("statement_timeout", "0", ValueType::Milliseconds, "Sets the maximum allowed duration of any statement."),
+    inert("synchronize_seqscans", "on", ValueType::Switch),
+    inert("synchronous_commit", "on", ValueType::OneOf(&["on", "off", "local", "remote_write", "remote_apply"])),
+    inert("temp_buffers", "8MB", ValueType::Kilobytes(0)),
     told(
         "timezone",
         "TimeZone",
         "UTC",
-        Takes::TimeZone,
+        ValueType::TimeZone,
         "Sets the time zone for displaying and interpreting time stamps.",
     ),
-    def("transaction_deferrable", "off", Takes::Switch, "Whether to defer a read-only serializable transaction."),
+    def("transaction_deferrable", "off", ValueType::Switch, "Whether to defer a read-only serializable transaction."),
     def(
         "transaction_isolation",
         "read committed",
-        Takes::OneOf(LEVELS),
+        ValueType::OneOf(LEVELS),
         "Sets the current transaction's isolation level.",
     ),
-    def("transaction_read_only", "off", Takes::Switch, "Sets the current transaction's read-only status."),
-    server("unix_socket_directories", "", Takes::Text, "Sets the directory of the Unix-domain socket; none if empty."),
-    inert("vacuum_cost_delay", "0", Takes::Real),
-    inert("vacuum_cost_limit", "200", Takes::Integer(1, 10_000)),
-    inert("vacuum_cost_page_dirty", "20", Takes::Integer(0, 10_000)),
-    inert("vacuum_cost_page_hit", "1", Takes::Integer(0, 10_000)),
-    inert("vacuum_cost_page_miss", "2", Takes::Integer(0, 10_000)),
-    inert("vacuum_failsafe_age", "1600000000", Takes::Integer(0, 2_100_000_000)),
-    inert("vacuum_freeze_min_age", "50000000", Takes::Integer(0, 1_000_000_000)),
-    inert("vacuum_freeze_table_age", "150000000", Takes::Integer(0, 2_000_000_000)),
-    inert("vacuum_multixact_failsafe_age", "1600000000", Takes::Integer(0, 2_100_000_000)),
-    inert("vacuum_multixact_freeze_min_age", "5000000", Takes::Integer(0, 1_000_000_000)),
-    inert("vacuum_multixact_freeze_table_age", "150000000", Takes::Integer(0, 2_000_000_000)),
-    inert("wal_compression", "off", Takes::Switch),
-    inert("work_mem", "4MB", Takes::Kilobytes(64)),
-    inert("xmloption", "content", Takes::OneOf(&["content"])),
+    def("transaction_read_only", "off", ValueType::Switch, "Sets the current transaction's read-only status."),
+    server(
+        "unix_socket_directories",
+        "",
+        ValueType::Text,
+        "Sets the directory of the Unix-domain socket; none if empty.",
+    ),
+    inert("vacuum_cost_delay", "0", ValueType::Real),
+    inert("vacuum_cost_limit", "200", ValueType::Integer(1, 10_000)),
+    inert("vacuum_cost_page_dirty", "20", ValueType::Integer(0, 10_000)),
+    inert("vacuum_cost_page_hit", "1", ValueType::Integer(0, 10_000)),
+    inert("vacuum_cost_page_miss", "2", ValueType::Integer(0, 10_000)),
+    inert("vacuum_failsafe_age", "1600000000", ValueType::Integer(0, 2_100_000_000)),
+    inert("vacuum_freeze_min_age", "50000000", ValueType::Integer(0, 1_000_000_000)),
+    inert("vacuum_freeze_table_age", "150000000", ValueType::Integer(0, 2_000_000_000)),
+    inert("vacuum_multixact_failsafe_age", "1600000000", ValueType::Integer(0, 2_100_000_000)),
+    inert("vacuum_multixact_freeze_min_age", "5000000", ValueType::Integer(0, 1_000_000_000)),
+    inert("vacuum_multixact_freeze_table_age", "150000000", ValueType::Integer(0, 2_000_000_000)),
+    inert("wal_compression", "off", ValueType::Switch),
+    inert("work_mem", "4MB", ValueType::Kilobytes(64)),
+    inert("xmloption", "content", ValueType::OneOf(&["content"])),
 ];
 
 /// Returns the position of a setting in [`DEFS`], by its name in any case.
@@ -663,7 +721,7 @@ pub fn nearest_short(name: &str) -> Option<&'static str> {
 
 fn nearest_by(name: &str, shown: impl Fn(&'static str) -> &'static str) -> Option<&'static str> {
     let name = name.to_lowercase();
-    let distance = |def: &&Def| edits(&name, shown(def.name));
+    let distance = |def: &&SettingDef| edits(&name, shown(def.name));
     let nearest = DEFS.iter().min_by_key(distance)?;
     (distance(&nearest) <= 2 + name.len() / 5).then_some(nearest.name)
 }
@@ -695,7 +753,7 @@ mod tests {
     #[test]
     fn settings_stand_in_order_and_take_their_defaults() {
         assert!(DEFS.is_sorted_by_key(|def| def.name));
-        for def in DEFS.iter().filter(|def| def.takes != Takes::Fixed) {
+        for def in DEFS.iter().filter(|def| def.takes != ValueType::Fixed) {
             assert_eq!(accepted(def, def.default).as_deref(), Ok(def.default), "{}", def.name);
         }
     }

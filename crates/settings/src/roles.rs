@@ -23,13 +23,13 @@ const FIRST_OID: u32 = 10;
 const NEXT_OID: u32 = 16_384;
 
 /// Function that makes a password into its verifier; `None` if the system gives no random bytes.
-pub type Hash = fn(&str) -> Option<String>;
+pub type PasswordHash = fn(&str) -> Option<String>;
 
 /// All roles, and the settings of databases.
 #[derive(Debug, Default)]
 pub struct Roles {
     state: RwLock<RolesState>,
-    hash: OnceLock<Hash>,
+    hash: OnceLock<PasswordHash>,
     /// Held while a commit that changes roles is decided.
     changing: Mutex<()>,
     /// Number of OIDs that were given, shared with the copies of transactions: a role keeps the OID that its own
@@ -115,7 +115,7 @@ impl Roles {
     }
 
     /// Sets the function that makes passwords into verifiers. The first call counts.
-    pub fn hash_by(&self, hash: Hash) {
+    pub fn hash_by(&self, hash: PasswordHash) {
         // Later callers would set the same function.
         let _ = self.hash.set(hash);
     }

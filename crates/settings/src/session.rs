@@ -3,7 +3,7 @@
 //! **Invariant:** every value is one that its setting takes. Changes of a transaction are undone when it is rolled
 //! back; those for the transaction alone (`SET LOCAL`) also when it commits.
 
-use crate::defs::{DEFS, Def, SettingContext, find as position};
+use crate::defs::{DEFS, SettingContext, SettingDef, find as position};
 use crate::value::{Value, accepted, duration, plain};
 use crate::{Defaults, SettingSource, defs, text};
 use engine::Isolation;
@@ -32,7 +32,7 @@ pub struct Settings {
     changes: Vec<(usize, Value, bool)>,
     /// Positions of settings whose values are to be reported to the client.
     unreported: Vec<usize>,
-    hot: Hot,
+    hot: StatementSettings,
     /// Forms of values as text, from the settings that concern them.
     pub forms: Forms,
     /// Counter of changes.
@@ -55,7 +55,7 @@ pub enum Path {
 
 /// Settings that each statement reads, derived from the values when one changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Hot {
+struct StatementSettings {
     class: Class,
     isolation: Isolation,
     is_read_only: bool,
@@ -199,7 +199,7 @@ impl Settings {
             values[at] = highest;
         }
         let unreported = (0..DEFS.len()).filter(|at| DEFS[*at].reported).collect();
-        let hot = Hot::of(&values);
+        let hot = StatementSettings::of(&values);
         let mut forms = Forms::default();
         for (def, value) in DEFS.iter().zip(&values) {
             text::apply(def.name, value, &mut forms);
@@ -255,7 +255,7 @@ impl Settings {
             }
             self.values[at] = Cow::Owned(self.value("overtake.priority_max").to_owned());
             self.resets[at].clone_from(&self.values[at]);
-            self.hot = Hot::of(&self.values);
+            self.hot = StatementSettings::of(&self.values);
         }
     }
 
@@ -374,7 +374,7 @@ impl Settings {
             text::apply(def.name, &value, &mut self.forms);
         }
         let before = std::mem::replace(&mut self.values[at], value);
-        self.hot = Hot::of(&self.values);
+        self.hot = StatementSettings::of(&self.values);
         self.version += 1;
         before
     }
@@ -388,7 +388,9 @@ impl Settings {
     fn accepted(&self, at: usize, value: &str) -> SqlResult<Value> {
         match DEFS.get(at) {
             None => Ok(Cow::Owned(value.to_owned())),
-            Some(Def { takes: defs::Takes::DateStyle, .. }) => text::date_style(value, &self.forms).map(Cow::Owned),
+            Some(SettingDef { takes: defs::ValueType::DateStyle, .. }) => {
+                text::date_style(value, &self.forms).map(Cow::Owned)
+            }
             Some(def) => accepted(def, value),
         }
     }
@@ -472,20 +474,20 @@ impl Settings {
         DEFS.iter().enumerate().filter(|(_, def)| def.is_listed()).map(|(at, def)| self.row(at, def))
     }
 
-    fn row(&self, at: usize, def: &'static Def) -> SettingRow {
+    fn row(&self, at: usize, def: &'static SettingDef) -> SettingRow {
         let (min_val, max_val) = match def.takes {
-            defs::Takes::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
-            defs::Takes::Milliseconds => (Some("0".to_owned()), Some(i32::MAX.to_string())),
-            defs::Takes::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
-            defs::Takes::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
-            defs::Takes::Text
-            | defs::Takes::Names
-            | defs::Takes::DateStyle
-            | defs::Takes::TimeZone
-            | defs::Takes::Switch
-            | defs::Takes::Real
-            | defs::Takes::OneOf(_)
-            | defs::Takes::Fixed => (None, None),
+            defs::ValueType::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
+            defs::ValueType::Milliseconds => (Some("0".to_owned()), Some(i32::MAX.to_string())),
+            defs::ValueType::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
+            defs::ValueType::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
+            defs::ValueType::Text
+            | defs::ValueType::Names
+            | defs::ValueType::DateStyle
+            | defs::ValueType::TimeZone
+            | defs::ValueType::Switch
+            | defs::ValueType::Real
+            | defs::ValueType::OneOf(_)
+            | defs::ValueType::Fixed => (None, None),
         };
         SettingRow {
             name: def.title,
@@ -501,7 +503,7 @@ impl Settings {
             },
             min_val,
             max_val,
-            enumvals: if let defs::Takes::OneOf(all) = def.takes { Some(all) } else { None },
+            enumvals: if let defs::ValueType::OneOf(all) = def.takes { Some(all) } else { None },
             boot_val: plain(def, def.default),
             reset_val: plain(def, &self.resets[at]),
         }
@@ -557,11 +559,11 @@ impl Settings {
     }
 }
 
-impl Hot {
-    fn of(values: &[Value]) -> Hot {
+impl StatementSettings {
+    fn of(values: &[Value]) -> StatementSettings {
         let value = |name| position(name).and_then(|at| values.get(at)).map_or("", |value| &**value);
         let limit = |name| duration(value(name)).filter(|limit| !limit.is_zero());
-        Hot {
+        StatementSettings {
             // Classes are ordered by importance, the highest first.
             class: class_named(value("overtake.priority")).max(class_named(value("overtake.priority_max"))),
             isolation: isolation_named(value("transaction_isolation")),
@@ -582,7 +584,7 @@ impl Hot {
     }
 }
 
-fn denied(def: &Def) -> SqlError {
+fn denied(def: &SettingDef) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied to set parameter \"{}\"", def.title))
 }
 

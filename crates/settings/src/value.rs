@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** [`accepted`] returns the form in which a value is shown, and takes that form, too.
 
-use super::defs::{Def, Takes};
+use super::defs::{SettingDef, ValueType};
 use super::text;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
@@ -17,18 +17,18 @@ pub type Value = Cow<'static, str>;
 ///
 /// # Errors
 /// `22023` for a value that the setting does not take, `55P02` for a setting that cannot be changed.
-pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
+pub fn accepted(def: &SettingDef, value: &str) -> SqlResult<Value> {
     let lower = value.trim().to_lowercase();
     let refused = || {
         let message = format!("invalid value for parameter \"{}\": \"{value}\"", def.title);
         SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
     };
     match def.takes {
-        Takes::Text if value.is_empty() => Ok(Cow::Borrowed("")),
-        Takes::Names if names_of(value).is_none() => Err(refused().detail("List syntax is invalid.")),
-        Takes::Names => Ok(Cow::Owned(value.to_owned())),
-        Takes::Text => Ok(Cow::Owned(value.to_owned())),
-        Takes::Switch => match switch(&lower) {
+        ValueType::Text if value.is_empty() => Ok(Cow::Borrowed("")),
+        ValueType::Names if names_of(value).is_none() => Err(refused().detail("List syntax is invalid.")),
+        ValueType::Names => Ok(Cow::Owned(value.to_owned())),
+        ValueType::Text => Ok(Cow::Owned(value.to_owned())),
+        ValueType::Switch => match switch(&lower) {
             Some(true) => Ok(Cow::Borrowed("on")),
             Some(false) => Ok(Cow::Borrowed("off")),
             None => {
@@ -36,8 +36,8 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
                 Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
             }
         },
-        Takes::MillisecondsOrNever if lower == "-1" => Ok(Cow::Borrowed("-1")),
-        Takes::Milliseconds | Takes::MillisecondsOrNever => {
+        ValueType::MillisecondsOrNever if lower == "-1" => Ok(Cow::Borrowed("-1")),
+        ValueType::Milliseconds | ValueType::MillisecondsOrNever => {
             let time = milliseconds(value).ok_or_else(|| {
                 let text = value.trim();
                 let is_number = text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
@@ -47,7 +47,7 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             })?;
             Ok(shown(time, MILLISECONDS))
         }
-        Takes::Kilobytes(least) => {
+        ValueType::Kilobytes(least) => {
             let number = kilobytes(value).ok_or_else(refused)?;
             if number < least {
                 let (name, most) = (def.title, i32::MAX);
@@ -57,7 +57,7 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             }
             Ok(shown(number, KILOBYTES))
         }
-        Takes::Integer(least, most) => {
+        ValueType::Integer(least, most) => {
             let number = lower.parse::<i32>().map_err(|_| refused())?;
             if !(least..=most).contains(&number) {
                 let message =
@@ -66,13 +66,13 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             }
             Ok(Cow::Owned(number.to_string()))
         }
-        Takes::Real => {
+        ValueType::Real => {
             let number = lower.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(refused)?;
             Ok(Cow::Owned(number.to_string()))
         }
-        Takes::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(Cow::Borrowed(def.default)),
+        ValueType::OneOf(all) if lower == "default" && !all.contains(&"default") => Ok(Cow::Borrowed(def.default)),
         // Only letters and digits are compared.
-        Takes::OneOf(all) if def.name == "client_encoding" => {
+        ValueType::OneOf(all) if def.name == "client_encoding" => {
             let plain =
                 |name: &str| name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect::<String>();
             match all.iter().any(|one| plain(one) == plain(&lower)) {
@@ -82,15 +82,15 @@ pub fn accepted(def: &Def, value: &str) -> SqlResult<Value> {
             }
         }
         // Values that PostgreSQL accepts, but does not list.
-        Takes::OneOf(_) if def.name == "client_min_messages" && lower == "debug" => Ok(Cow::Borrowed("debug2")),
-        Takes::OneOf(_) if def.name == "client_min_messages" && lower == "info" => Ok(Cow::Borrowed("info")),
-        Takes::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
+        ValueType::OneOf(_) if def.name == "client_min_messages" && lower == "debug" => Ok(Cow::Borrowed("debug2")),
+        ValueType::OneOf(_) if def.name == "client_min_messages" && lower == "info" => Ok(Cow::Borrowed("info")),
+        ValueType::OneOf(all) => match all.iter().find(|one| one.eq_ignore_ascii_case(&lower)) {
             Some(one) => Ok(Cow::Borrowed(one)),
             None => Err(refused().hint(format!("Available values: {}.", all.join(", ")))),
         },
-        Takes::DateStyle => text::date_style(value, &Forms::DEFAULT).map(Cow::Owned),
-        Takes::TimeZone => text::time_zone(value).map(Cow::Owned),
-        Takes::Fixed => {
+        ValueType::DateStyle => text::date_style(value, &Forms::DEFAULT).map(Cow::Owned),
+        ValueType::TimeZone => text::time_zone(value).map(Cow::Owned),
+        ValueType::Fixed => {
             let message = format!("parameter \"{}\" cannot be changed", def.title);
             Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
         }
@@ -155,19 +155,19 @@ pub fn bytes(value: &str) -> Option<usize> {
 }
 
 /// Returns a value as a plain number in the setting's unit, as `pg_settings` shows it.
-pub fn plain(def: &Def, value: &str) -> String {
+pub fn plain(def: &SettingDef, value: &str) -> String {
     let number = match def.takes {
-        Takes::Milliseconds | Takes::MillisecondsOrNever => milliseconds(value),
-        Takes::Kilobytes(_) => kilobytes(value),
-        Takes::Text
-        | Takes::Names
-        | Takes::DateStyle
-        | Takes::TimeZone
-        | Takes::Switch
-        | Takes::Integer(..)
-        | Takes::Real
-        | Takes::OneOf(_)
-        | Takes::Fixed => None,
+        ValueType::Milliseconds | ValueType::MillisecondsOrNever => milliseconds(value),
+        ValueType::Kilobytes(_) => kilobytes(value),
+        ValueType::Text
+        | ValueType::Names
+        | ValueType::DateStyle
+        | ValueType::TimeZone
+        | ValueType::Switch
+        | ValueType::Integer(..)
+        | ValueType::Real
+        | ValueType::OneOf(_)
+        | ValueType::Fixed => None,
     };
     number.map_or_else(|| value.to_owned(), |number| number.to_string())
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, reason};
 use crate::look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow};
-use crate::rows::{Says, split};
+use crate::rows::{RowAccess, split};
 use crate::target::Target;
 use crate::tls::Encryption;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Contents of the views at one look, by the names of their columns.
 
-use crate::rows::Says;
+use crate::rows::RowAccess;
 use serde::Serialize;
 
 /// The row of `overtake.mpl`.
@@ -108,7 +108,7 @@ pub struct Look {
 }
 
 impl MplRow {
-    pub(crate) fn of(row: &impl Says) -> MplRow {
+    pub(crate) fn of(row: &impl RowAccess) -> MplRow {
         MplRow {
             mode: row.text("mode"),
             mpl: row.maybe("mpl"),
@@ -134,7 +134,7 @@ impl MplRow {
 }
 
 impl ClassRow {
-    pub(crate) fn of(row: &impl Says) -> ClassRow {
+    pub(crate) fn of(row: &impl RowAccess) -> ClassRow {
         ClassRow {
             class: row.text("class"),
             slots: row.number("slots"),
@@ -158,7 +158,7 @@ impl ClassRow {
 }
 
 impl MoveRow {
-    pub(crate) fn of(row: &impl Says) -> MoveRow {
+    pub(crate) fn of(row: &impl RowAccess) -> MoveRow {
         MoveRow {
             seconds_ago: row.number("seconds_ago"),
             mpl: row.number("mpl"),
@@ -172,7 +172,7 @@ impl MoveRow {
 }
 
 impl HistoryRow {
-    pub(crate) fn of(row: &impl Says) -> HistoryRow {
+    pub(crate) fn of(row: &impl RowAccess) -> HistoryRow {
         HistoryRow {
             seconds_ago: row.number("seconds_ago"),
             seconds: row.number("seconds"),
@@ -186,7 +186,7 @@ impl HistoryRow {
 }
 
 impl ForecastRow {
-    pub(crate) fn of(row: &impl Says) -> ForecastRow {
+    pub(crate) fn of(row: &impl RowAccess) -> ForecastRow {
         ForecastRow {
             mpl: row.number("mpl"),
             throughput: row.number("throughput"),

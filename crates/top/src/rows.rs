@@ -18,7 +18,7 @@ pub(crate) fn split(messages: Vec<SimpleQueryMessage>) -> Vec<Vec<SimpleQueryRow
 }
 
 /// Access to a row's columns. A column has no value if it is NULL, or an older server does not have it.
-pub(crate) trait Says {
+pub(crate) trait RowAccess {
     fn say(&self, column: &str) -> Option<&str>;
 
     fn text(&self, column: &str) -> String {
@@ -34,7 +34,7 @@ pub(crate) trait Says {
     }
 }
 
-impl Says for SimpleQueryRow {
+impl RowAccess for SimpleQueryRow {
     fn say(&self, column: &str) -> Option<&str> {
         self.try_get(column).ok().flatten()
     }

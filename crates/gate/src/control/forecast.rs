@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a forecast changes nothing.
 
-use super::search::Tried;
+use super::search::TriedLimit;
 use super::{Controller, Curve, Goal};
 use crate::gate::Observation;
 use crate::model::{Response, processor_sharing};
@@ -65,7 +65,7 @@ impl Controller {
             return None;
         }
         let mut points = self.points();
-        points.extend(Tried::of(seen, processors).points());
+        points.extend(TriedLimit::of(seen, processors).points());
         let curve = Curve::through(&self.with_guesses_of(self.model(), points))?;
         let c2 = seen.demand.c2();
         let present = (seen.throughput.mean * seen.response.mean).max(1.0);

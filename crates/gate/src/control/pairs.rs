@@ -29,7 +29,7 @@ pub(super) const PHASE_COMPLETIONS: u64 = 200;
 
 /// A comparison under way.
 #[derive(Clone, Debug)]
-pub(super) struct Pairs {
+pub(super) struct PairedComparison {
     /// Limit that is known, and limit that is compared with it.
     limits: [u32; 2],
     /// Throughput of the first phase of the pair under way.
@@ -46,7 +46,7 @@ pub(super) struct Pairs {
 
 /// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Compared {
+pub(super) struct PairResult {
     /// Limit that was known.
     pub(super) known: u32,
     /// Limit that was compared with it.
@@ -63,9 +63,9 @@ pub(super) struct Compared {
     pub(super) cost: f64,
 }
 
-impl Pairs {
-    pub(super) fn new(known: u32, other: u32) -> Pairs {
-        Pairs {
+impl PairedComparison {
+    pub(super) fn new(known: u32, other: u32) -> PairedComparison {
+        PairedComparison {
             limits: [known, other],
             first: None,
             ratios: Vec::new(),
@@ -110,7 +110,7 @@ impl Pairs {
     /// Ends a phase of `seconds`. Returns the result if the pairs are conclusive: the ratio is known to within half of
     /// `loss`; or the other limit surely loses more than that, or surely keeps it and is the lower one, or surely does
     /// more. After [`PAIRS_MAX`] pairs it returns what is known by then, which may be nothing.
-    pub(super) fn add(&mut self, throughput: f64, seconds: f64, loss: f64) -> Option<Compared> {
+    pub(super) fn add(&mut self, throughput: f64, seconds: f64, loss: f64) -> Option<PairResult> {
         self.empty = 0;
         let [known, other] = self.limits;
         if self.limit() == other {
@@ -142,7 +142,7 @@ impl Pairs {
         let is_surely = is_gross || mean + half_width < -loss || keeps;
         let is_enough = half_width <= loss / 2.0 || is_surely || PAIRS_MAX < self.next_look;
         let ratio = mean.exp();
-        is_enough.then(|| Compared {
+        is_enough.then(|| PairResult {
             known,
             other,
             ratio,
@@ -160,8 +160,8 @@ mod tests {
 
     /// Compares two limits of which the other does `ratio` times as much, on a host with these speeds, one for each
     /// phase.
-    fn compare(ratio: f64, speeds: impl Fn(usize) -> f64) -> (Compared, usize) {
-        let mut pairs = Pairs::new(10, 3);
+    fn compare(ratio: f64, speeds: impl Fn(usize) -> f64) -> (PairResult, usize) {
+        let mut pairs = PairedComparison::new(10, 3);
         for at in 0.. {
             let does = if pairs.limit() == 3 { ratio } else { 1.0 };
             if let Some(compared) = pairs.add(1_000.0 * does * speeds(at), 1.0, 0.05) {

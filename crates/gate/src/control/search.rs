@@ -4,12 +4,12 @@
 
 use super::curve::{Curve, Point};
 use super::journal::Reason;
-use super::pairs::Compared;
+use super::pairs::PairResult;
 use crate::gate::{Moments, Observation};
 
 /// Result of the observations at one limit.
 #[derive(Clone, Debug)]
-pub(super) struct Tried {
+pub(super) struct TriedLimit {
     pub(super) mpl: u32,
     throughput: f64,
     half_width: f64,
@@ -33,9 +33,9 @@ const FURTHER: u32 = 3;
 /// Transactions that a point of the curve needs to count.
 const POINT_MIN: u64 = 1_000;
 
-impl Tried {
-    pub(super) fn of(seen: &Observation, processors: u32) -> Tried {
-        Tried {
+impl TriedLimit {
+    pub(super) fn of(seen: &Observation, processors: u32) -> TriedLimit {
+        TriedLimit {
             mpl: seen.mpl,
             throughput: seen.throughput.mean,
             half_width: seen.throughput.half_width.min(1.0),
@@ -48,7 +48,7 @@ impl Tried {
     }
 
     /// Returns true if the other one was observed under the same load, as far as can be told.
-    pub(super) fn is_like(&self, other: &Tried) -> bool {
+    pub(super) fn is_like(&self, other: &TriedLimit) -> bool {
         let may_differ = (2.0 * (self.half_width + other.half_width)).max(0.03);
         let off = (self.throughput / other.throughput - 1.0).abs();
         let c2 = (self.c2.max(1.0) / other.c2.max(1.0)).ln().abs();
@@ -60,15 +60,15 @@ impl Tried {
     /// Returns the result of a comparison for a limit, in the units of the one that it was compared with. Where the
     /// limit does not surely do more, it counts as doing no more: otherwise each step down would be measured against
     /// the luck of the one before.
-    pub(super) fn compared(&self, compared: &Compared) -> Tried {
+    pub(super) fn compared(&self, compared: &PairResult) -> TriedLimit {
         let ratio = if compared.is_better { compared.ratio } else { compared.ratio.min(1.0) };
         let throughput = self.throughput * ratio;
-        Tried { mpl: compared.other, throughput, half_width: compared.half_width, ..self.clone() }
+        TriedLimit { mpl: compared.other, throughput, half_width: compared.half_width, ..self.clone() }
     }
 
     /// Turns the result into the one that others are compared with, which is known by definition.
-    pub(super) fn into_unit(self, mpl: u32) -> Tried {
-        Tried { mpl, half_width: 0.0, ..self }
+    pub(super) fn into_unit(self, mpl: u32) -> TriedLimit {
+        TriedLimit { mpl, half_width: 0.0, ..self }
     }
 
     /// Scales the result to a host that does `times` as much.
@@ -82,7 +82,7 @@ impl Tried {
     }
 
     /// Merges both results, as if they were one observation; older ones count less and less.
-    pub(super) fn merge(&mut self, other: &Tried) {
+    pub(super) fn merge(&mut self, other: &TriedLimit) {
         let [old, new] = [self.completions as f64, other.completions as f64];
         let share = new / (old + new);
         self.throughput += (other.throughput - self.throughput) * share;
@@ -125,7 +125,7 @@ impl Tried {
 
 /// Range of limits that may be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct LimitRange {
     pub(super) least: u32,
     pub(super) most: u32,
 }
@@ -133,10 +133,10 @@ pub(super) struct Range {
 /// Search for the lowest limit that keeps a throughput, when throughput depends on it.
 pub(super) struct Search<'a> {
     /// Results in ascending order of limits.
-    pub(super) tried: &'a [Tried],
+    pub(super) tried: &'a [TriedLimit],
     /// Share of the best throughput that may be lost.
     pub(super) loss: f64,
-    pub(super) range: Range,
+    pub(super) range: LimitRange,
     pub(super) curve: Option<Curve>,
     /// Throughput to expect beyond the highest limit tried.
     pub(super) hope: Option<Curve>,
@@ -212,7 +212,7 @@ impl Search<'_> {
 
     /// Returns a limit between the best one and one beside it, if these are far apart.
     fn beside_best(&self, best: f64) -> Option<u32> {
-        let far = |pair: &&[Tried]| FAR < f64::from(pair[1].mpl) / f64::from(pair[0].mpl);
+        let far = |pair: &&[TriedLimit]| FAR < f64::from(pair[1].mpl) / f64::from(pair[0].mpl);
         let pair = self.tried.windows(2).filter(far).find(|pair| pair.iter().any(|tried| best <= tried.throughput))?;
         Some(middle(pair[0].mpl, pair[1].mpl))
     }
@@ -228,7 +228,7 @@ impl Search<'_> {
 }
 
 /// Returns the lowest limit tried that keeps the thresholds.
-pub(super) fn lowest_known(tried: &[Tried], loss: f64) -> Option<&Tried> {
+pub(super) fn lowest_known(tried: &[TriedLimit], loss: f64) -> Option<&TriedLimit> {
     let best = tried.iter().map(|tried| tried.throughput).fold(0.0, f64::max);
     tried.iter().find(|tried| (1.0 - loss) * best <= tried.throughput)
 }
@@ -242,8 +242,8 @@ pub(super) fn settle(now: u32, least: u32, load: f64, c2: f64) -> (u32, Reason) 
 
 /// Returns the limit at which a class responds soonest: a minimum is bracketed, and the bracket halved, on a scale of
 /// ratios.
-pub(super) fn best_for(tried: &[Tried], class: usize, range: Range) -> (u32, Reason) {
-    let response = |tried: &Tried| tried.responses.get(class).filter(|seen| 0.0 < seen.count()).map(Moments::mean);
+pub(super) fn best_for(tried: &[TriedLimit], class: usize, range: LimitRange) -> (u32, Reason) {
+    let response = |tried: &TriedLimit| tried.responses.get(class).filter(|seen| 0.0 < seen.count()).map(Moments::mean);
     let known: Vec<(u32, f64)> = tried.iter().filter_map(|tried| Some((tried.mpl, response(tried)?))).collect();
     let Some(at) = (0..known.len()).min_by(|a, b| known[*a].1.total_cmp(&known[*b].1)) else {
         let last = tried.last().map_or(range.least, |tried| tried.mpl);
@@ -284,8 +284,8 @@ fn middle_apart(low: u32, high: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn tried(of: &[(u32, f64)]) -> Vec<Tried> {
-        let at = |(mpl, throughput): &(u32, f64)| Tried {
+    fn tried(of: &[(u32, f64)]) -> Vec<TriedLimit> {
+        let at = |(mpl, throughput): &(u32, f64)| TriedLimit {
             mpl: *mpl,
             throughput: *throughput,
             half_width: 0.004,
@@ -300,9 +300,9 @@ mod tests {
 
     fn next(of: &[(u32, f64)], now: u32) -> (u32, Reason) {
         let tried = tried(of);
-        let points: Vec<Point> = tried.iter().map(Tried::point).collect();
+        let points: Vec<Point> = tried.iter().map(TriedLimit::point).collect();
         let (curve, hope) = (Curve::through(&points), Curve::without_pairs(&points));
-        let search = Search { tried: &tried, loss: 0.043, range: Range { least: 1, most: 100 }, curve, hope };
+        let search = Search { tried: &tried, loss: 0.043, range: LimitRange { least: 1, most: 100 }, curve, hope };
         search.next(now, 22)
     }
 

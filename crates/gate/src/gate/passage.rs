@@ -7,9 +7,9 @@ use super::entry::{GateEntry, Ticket, TransactionState};
 use super::queue::QueuePlace;
 use super::rooms::PoolId;
 use super::shares::{self, Candidate};
-use super::window::Left;
+use super::window::LeaveFigures;
 use super::{ClassState, Ending, Event, Gate};
-use crate::settings::{ClassId, Most};
+use crate::settings::{ClassId, SlotLimit};
 use crate::time::ns_of;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Gate {
         let is_full = |most| most <= self.classes[id.index()].slots;
         self.slots < self.limit()
             && self.rooms.is_open(pool)
-            && !matches!(self.settings.classes[id.index()].slots_max, Most::Strict(most) if is_full(most))
+            && !matches!(self.settings.classes[id.index()].slots_max, SlotLimit::Strict(most) if is_full(most))
     }
 
     pub(super) fn limit(&self) -> u32 {
@@ -207,7 +207,8 @@ impl Gate {
         if let Some(print) = fingerprint {
             self.learned.learn(print, demand);
         }
-        let left = Left { class: id.index(), wait: waited, active, idle: rested, demand_ns: demand, active_count };
+        let left =
+            LeaveFigures { class: id.index(), wait: waited, active, idle: rested, demand_ns: demand, active_count };
         self.window.left(self.now, &left);
     }
 }

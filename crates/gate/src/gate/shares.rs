@@ -12,7 +12,7 @@
 //!
 //! **Invariant:** as long as a slot is free and a class that may have it waits, one is admitted.
 
-use crate::settings::{ClassSettings, Most};
+use crate::settings::{ClassSettings, SlotLimit};
 use std::time::Duration;
 
 /// State of a class that wants a slot.
@@ -33,12 +33,12 @@ pub(super) struct Candidate<'a> {
 impl Candidate<'_> {
     /// Returns true if the class may have one more slot at all.
     fn may(&self) -> bool {
-        !matches!(self.settings.slots_max, Most::Strict(most) if most <= self.slots)
+        !matches!(self.settings.slots_max, SlotLimit::Strict(most) if most <= self.slots)
     }
 
     /// Returns true if the class gives way to any other that may have one.
     fn yields(&self) -> bool {
-        matches!(self.settings.slots_max, Most::Yielding(most) if most <= self.slots)
+        matches!(self.settings.slots_max, SlotLimit::Yielding(most) if most <= self.slots)
     }
 
     fn is_below_minimum(&self) -> bool {
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn a_maximum_yields_or_holds() {
-        let (low, high) = (ClassSettings { slots_max: Most::Yielding(1), ..class(0) }, class(2));
+        let (low, high) = (ClassSettings { slots_max: SlotLimit::Yielding(1), ..class(0) }, class(2));
         let full = Candidate { slots: 1, ..candidate(&low) };
         assert_eq!(first(&[full, candidate(&high)], None), Some(1));
         assert_eq!(first(&[full], None), Some(0), "no slot stays empty");
-        let strict = ClassSettings { slots_max: Most::Strict(1), ..class(0) };
+        let strict = ClassSettings { slots_max: SlotLimit::Strict(1), ..class(0) };
         assert_eq!(first(&[Candidate { slots: 1, ..candidate(&strict) }], None), None);
         assert_eq!(first(&[candidate(&strict)], None), Some(0));
     }

@@ -3,7 +3,7 @@
 mod pools;
 
 use super::*;
-use crate::settings::{AdmissionOrder, ClassSettings, Most, Reaction, Runaway};
+use crate::settings::{AdmissionOrder, ClassSettings, Reaction, Runaway, SlotLimit};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -569,7 +569,7 @@ fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
         assert_eq!(own(TransactionState::is_queued), class.queue.len());
         assert_eq!(own(|state| state == TransactionState::HeldBack), class.held_back);
         assert_eq!(own(|state| state == TransactionState::Lent), class.lent);
-        if let Most::Strict(most) = gate.settings.classes[index].slots_max {
+        if let SlotLimit::Strict(most) = gate.settings.classes[index].slots_max {
             // Somebody who was demoted, or whose limit was lowered, may be beyond it; nobody went in beyond it.
             let may = class.slots < most && gate.slots < gate.limit();
             assert!(!may || !class.queue.can_run(), "a free slot and somebody who may have it");
@@ -594,8 +594,8 @@ proptest! {
     fn whatever_happens_slots_are_counted_and_nobody_is_forgotten(steps in proptest::collection::vec(step(), 1..200)) {
         let mut rig = Rig::with(2, |settings| {
             settings.classes[0].slots_min = 1;
-            settings.classes[1].slots_max = Most::Yielding(1);
-            settings.classes[2].slots_max = Most::Strict(2);
+            settings.classes[1].slots_max = SlotLimit::Yielding(1);
+            settings.classes[2].slots_max = SlotLimit::Strict(2);
             settings.classes[2].wait_max = Some(MS * 100);
             settings.classes[1].order = AdmissionOrder::ShortestExpected { patience: 2.0 };
             settings.classes[1].runaway = Some(Runaway { after: MS * 70, reaction: Reaction::Demote(ClassId(2)) });

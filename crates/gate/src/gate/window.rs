@@ -126,7 +126,7 @@ pub(super) struct Window {
 }
 
 /// Figures of a transaction that leaves.
-pub(super) struct Left {
+pub(super) struct LeaveFigures {
     pub(super) class: usize,
     pub(super) wait: Duration,
     pub(super) active: Duration,
@@ -221,7 +221,7 @@ impl Window {
     }
 
     /// Counts a transaction that was done.
-    pub(super) fn left(&mut self, now: Time, left: &Left) {
+    pub(super) fn left(&mut self, now: Time, left: &LeaveFigures) {
         if 0 < self.left_out {
             self.left_out -= 1;
             self.opened = now;

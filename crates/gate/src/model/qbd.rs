@@ -9,7 +9,7 @@
 //! An arrival goes a level up, a completion a level down. Up to M the phase set grows and a job's type is drawn at its arrival;
 //! above M it is drawn when the job leaves the queue, so that an arrival leaves the phase as it is. The solution meets at M.
 //!
-//! **Invariant:** [`Below`] holds, for a state of its level, sums over all lower levels in units of that state's probability, by
+//! **Invariant:** [`LevelsBelow`] holds, for a state of its level, sums over all lower levels in units of that state's probability, by
 //! sums of positive numbers; it does not depend on M, so that limits one after another share it.
 
 use super::h2::H2;
@@ -40,7 +40,7 @@ impl Flow {
 }
 
 /// Sums over the levels below one, for each of its states.
-pub(super) struct Below {
+pub(super) struct LevelsBelow {
     level: usize,
     /// S: mean visits to the states one level below in between; rows are states of `level`. Empty at level 0.
     visits: Option<Matrix>,
@@ -55,13 +55,13 @@ pub(super) struct Below {
 /// Value beyond which sums are scaled down.
 const LARGE: f64 = 1e100;
 
-impl Below {
-    pub(super) fn bottom() -> Below {
-        Below { level: 0, visits: None, mass: vec![0.0], jobs: vec![0.0], unit: 1.0 }
+impl LevelsBelow {
+    pub(super) fn bottom() -> LevelsBelow {
+        LevelsBelow { level: 0, visits: None, mass: vec![0.0], jobs: vec![0.0], unit: 1.0 }
     }
 
     /// Goes one level up.
-    pub(super) fn ascend(self, flow: &Flow) -> Below {
+    pub(super) fn ascend(self, flow: &Flow) -> LevelsBelow {
         let level = self.level;
         // However often the chain goes down and comes back, the way up is taken at the rate of arrivals.
         let times = self.returns(flow).inverse_from(vec![flow.lambda; level + 1]);
@@ -76,7 +76,7 @@ impl Below {
             visits.before(&sums)
         };
         let (mass, jobs) = (here(&self.mass, 1.0), here(&self.jobs, level as f64));
-        let mut above = Below { level: level + 1, visits: Some(visits), mass, jobs, unit: self.unit };
+        let mut above = LevelsBelow { level: level + 1, visits: Some(visits), mass, jobs, unit: self.unit };
         if above.mass.iter().any(|mass| LARGE < *mass) {
             above.mass.iter_mut().chain(&mut above.jobs).for_each(|sum| *sum /= LARGE);
             above.unit /= LARGE;
@@ -109,9 +109,9 @@ pub(super) struct Stationary {
 
 /// Returns the stationary distribution with the limit at the level that `below` has reached, at least 1. The chain must
 /// be stable.
-pub(super) fn stationary(flow: &Flow, below: &Below) -> Stationary {
+pub(super) fn stationary(flow: &Flow, below: &LevelsBelow) -> Stationary {
     let mpl = below.level;
-    let above = Above::new(flow, mpl);
+    let above = LevelsAbove::new(flow, mpl);
     let r = above.r();
     // The chain as it is while at level M: there by way of higher levels, and by way of lower levels.
     let mut censored = r.times(&above.down);
@@ -151,7 +151,7 @@ fn unit(row: usize, column: usize) -> f64 {
 }
 
 /// The levels above the limit, all alike.
-struct Above {
+struct LevelsAbove {
     lambda: f64,
     /// A2: rates of completions; the next job comes from the queue. Nothing changes the phase alone, so that -A1 is a diagonal.
     down: Matrix,
@@ -164,8 +164,8 @@ const DOUBLINGS_MAX: usize = 60;
 /// Largest contribution of the levels that were not looked at.
 const REMAINDER_MAX: f64 = 1e-15;
 
-impl Above {
-    fn new(flow: &Flow, mpl: usize) -> Above {
+impl LevelsAbove {
+    fn new(flow: &Flow, mpl: usize) -> LevelsAbove {
         let (p, q) = (flow.sizes.p, flow.sizes.q());
         let down = Matrix::from_fn(mpl + 1, mpl + 1, |from, to| {
             let (first, second) = flow.completions(mpl, from);
@@ -177,7 +177,7 @@ impl Above {
             }
         });
         let completions = down.row_sums();
-        Above { lambda: flow.lambda, down, completions }
+        LevelsAbove { lambda: flow.lambda, down, completions }
     }
 
     /// Returns G: the phase in which the level below is entered first. Logarithmic reduction (Latouche and Ramaswami

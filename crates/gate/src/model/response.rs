@@ -9,7 +9,7 @@
 //! nothing when C² is 1, and the more the larger C² is.
 
 use super::h2::H2;
-use super::qbd::{self, Below, Flow};
+use super::qbd::{self, Flow, LevelsBelow};
 use super::{ModelError, TOLERANCE};
 
 /// Largest limit that is computed. Time grows with its third power, with its fourth for one limit alone.
@@ -72,7 +72,7 @@ impl Response {
     /// [`ModelError::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`ModelError::Unstable`] if so few cannot do the work.
     pub fn at(&self, mpl: usize) -> Result<AtMpl, ModelError> {
         self.check(mpl)?;
-        let below = (0..mpl).fold(Below::bottom(), |below, _| below.ascend(&self.flow));
+        let below = (0..mpl).fold(LevelsBelow::bottom(), |below, _| below.ascend(&self.flow));
         Ok(self.solve(mpl, &below))
     }
 
@@ -91,7 +91,7 @@ impl Response {
     /// As [`Response::at`] with `mpl_max`.
     pub fn each(&self, mpl_max: usize) -> Result<impl Iterator<Item = AtMpl>, ModelError> {
         self.check(mpl_max)?;
-        let mut below = Some(Below::bottom());
+        let mut below = Some(LevelsBelow::bottom());
         Ok((1..=mpl_max).filter_map(move |mpl| {
             let here = below.take()?.ascend(&self.flow);
             let solved = self.check(mpl).is_ok().then(|| self.solve(mpl, &here));
@@ -137,7 +137,7 @@ impl Response {
         if capacity <= self.flow.lambda { Err(ModelError::Unstable { mpl }) } else { Ok(()) }
     }
 
-    fn solve(&self, mpl: usize, below: &Below) -> AtMpl {
+    fn solve(&self, mpl: usize, below: &LevelsBelow) -> AtMpl {
         let found = qbd::stationary(&self.flow, below);
         // Little's law.
         let response = found.jobs / self.flow.lambda;

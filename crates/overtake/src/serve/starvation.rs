@@ -30,7 +30,7 @@ const RAN_PART: u32 = 50;
 
 /// Threads of one kind, and the last verdict on them.
 #[derive(Default)]
-struct Watched {
+struct ThreadGroup {
     threads: Mutex<Threads>,
     is_starved: AtomicBool,
 }
@@ -45,8 +45,8 @@ struct Threads {
 /// Threads of analytics by class, in the order of [`Class::ALL`], and those of long queries by rows.
 #[derive(Default)]
 pub struct StarvationWatch {
-    classes: [Watched; 3],
-    by_rows: Watched,
+    classes: [ThreadGroup; 3],
+    by_rows: ThreadGroup,
     stopped: Mutex<bool>,
     changed: Condvar,
 }
@@ -106,7 +106,7 @@ impl ThreadCounters {
     }
 }
 
-impl Watched {
+impl ThreadGroup {
     fn add_current(&self) {
         match ThreadCounters::of_current() {
             Ok(counter) => self.threads.locked().live.push(counter),
@@ -133,7 +133,7 @@ impl Watched {
 impl PreviousLook {
     /// Judges the period since the last look. Without work nothing is compared: a class that has just got some is given
     /// a whole period. Returns true if the verdict belongs into the log.
-    fn judge(&mut self, watched: &Watched, has_work: bool, now: Instant, passed: Duration) -> bool {
+    fn judge(&mut self, watched: &ThreadGroup, has_work: bool, now: Instant, passed: Duration) -> bool {
         let sums = has_work.then(|| watched.sums());
         let is_starved = self.before.zip(sums).is_some_and(|(before, now)| starves(before, now, passed));
         self.before = sums;
@@ -163,7 +163,7 @@ impl StarvationWatch {
         }
     }
 
-    fn of(&self, class: Class) -> &Watched {
+    fn of(&self, class: Class) -> &ThreadGroup {
         let at = Class::ALL.iter().position(|one| *one == class);
         &self.classes[at.expect("all classes are there")]
     }

@@ -2,7 +2,7 @@
 
 use super::table::{ResultTable, SOCKET, ZERO, moment, pointer, text};
 use crate::servers::url::ServerAddress;
-use crate::{Pool, ProxyState, Sight};
+use crate::{ConnStatus, Pool, ProxyState};
 use std::sync::Arc;
 use types::Datum;
 
@@ -18,7 +18,7 @@ pub(crate) fn place(host: &ServerAddress) -> (&str, Datum) {
 }
 
 pub(super) fn table(shared: &ProxyState) -> ResultTable {
-    let line = |pool: &Pool, sight: &Sight| {
+    let line = |pool: &Pool, sight: &ConnStatus| {
         let (address, port) = place(&sight.host);
         let client = sight.client();
         vec![

@@ -4,9 +4,9 @@
 //! do reports of settings that are no news to the client.
 
 use crate::clients::cancelled::in_place_of;
-use crate::clients::expect::{ExpectedReply, Means, ProxyReply, ReplyKind};
-use crate::clients::link::{Hold, Link, LinkEvent, Takes};
-use crate::clients::priority::Served;
+use crate::clients::expect::{ExpectedReply, ProxyReply, ReplyKind, ReplyMeaning};
+use crate::clients::link::{ConnectionTie, Link, LinkEvent, StatementRemoval};
+use crate::clients::priority::LocalStatement;
 use crate::clients::talk::Talk;
 use crate::servers::params::Params;
 use crate::servers::server_conn::error_of;
@@ -71,7 +71,7 @@ impl Link {
                 from = at;
                 continue;
             }
-            let mut fate = Fate::Passes;
+            let mut fate = ReplyRouting::Passes;
             let mut unexpected = None;
             if reply == ReplyKind::Error && message::state(body) == Some(SqlState::PROTOCOL_VIOLATION) {
                 unexpected = self.unexpected(talk, body);
@@ -95,7 +95,7 @@ impl Link {
                 return Err(LinkEvent::ServerGone);
             };
             match means {
-                Means::Pass => match reply {
+                ReplyMeaning::Pass => match reply {
                     ReplyKind::Parameter => fate = self.parameter(talk, body),
                     ReplyKind::Row => fate = self.shown(talk),
                     ReplyKind::CopyIn => {
@@ -116,14 +116,14 @@ impl Link {
                             self.taken.server.prepared.doubt_all();
                         }
                         fate = self.error(talk, body)?;
-                        if let (Fate::Passes, Some(named)) = (&fate, unexpected) {
-                            fate = Fate::Becomes(named);
+                        if let (ReplyRouting::Passes, Some(named)) = (&fate, unexpected) {
+                            fate = ReplyRouting::Becomes(named);
                         }
                     }
                     _ => {}
                 },
-                Means::Swallow => {
-                    fate = Fate::Stays;
+                ReplyMeaning::Swallow => {
+                    fate = ReplyRouting::Stays;
                     if reply == ReplyKind::Ready {
                         self.status = body.first().copied().unwrap_or(b'E');
                     }
@@ -131,30 +131,30 @@ impl Link {
                         self.can_be_cancelled(talk);
                     }
                 }
-                Means::Parsed { statement, message } => {
+                ReplyMeaning::Parsed { statement, message } => {
                     self.taken.server.prepared.is_there(statement);
                     match message {
-                        0 => fate = Fate::Stays,
+                        0 => fate = ReplyRouting::Stays,
                         message => talk.client.names.confirm(message),
                     }
                 }
-                Means::Evicted(statement) => {
+                ReplyMeaning::Evicted(statement) => {
                     self.taken.server.prepared.is_gone(statement);
-                    fate = Fate::Stays;
+                    fate = ReplyRouting::Stays;
                 }
-                Means::Executed(number) => fate = self.executed(talk, number, whole),
-                Means::Ready => {
+                ReplyMeaning::Executed(number) => fate = self.executed(talk, number, whole),
+                ReplyMeaning::Ready => {
                     self.is_open_batch &= !is_query || !self.expects.is_empty();
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
                 }
-                Means::Resolved { skips } => {
-                    fate = Fate::Stays;
+                ReplyMeaning::Resolved { skips } => {
+                    fate = ReplyRouting::Stays;
                     self.is_open_batch = skips;
                     self.status = body.first().copied().unwrap_or(b'E');
                     self.ready(talk);
                 }
-                Means::PreludeDone => {
+                ReplyMeaning::PreludeDone => {
                     self.has_settings = true;
                     if mem::take(&mut self.is_careful) {
                         self.open_block(talk);
@@ -163,16 +163,16 @@ impl Link {
                     self.can_be_cancelled(talk);
                     let params = &mut self.taken.server.params;
                     Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);
-                    fate = Fate::Stays;
+                    fate = ReplyRouting::Stays;
                 }
-                Means::OfCheck => fate = self.of_check(talk, reply, body),
+                ReplyMeaning::OfCheck => fate = self.of_check(talk, reply, body),
             }
             self.drop_all(talk, dropped);
-            if fate != Fate::Passes {
+            if fate != ReplyRouting::Passes {
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 from = at + length;
             }
-            if let Fate::Becomes(bytes) = fate {
+            if let ReplyRouting::Becomes(bytes) = fate {
                 talk.conn.replies.out.extend_from_slice(&bytes);
             }
             at += length;
@@ -222,10 +222,10 @@ impl Link {
     /// True if nothing is under way, and nothing of the session is on the connection.
     fn concerns_nobody(&self) -> bool {
         let is_idle = self.status == b'I' && self.expects.is_empty() && !self.is_open_batch;
-        is_idle && self.hold == Hold::Free && !self.is_touched && !self.has_failed_check
+        is_idle && self.hold == ConnectionTie::Free && !self.is_touched && !self.has_failed_check
     }
 
-    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<Fate, LinkEvent> {
+    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<ReplyRouting, LinkEvent> {
         match self.expects.front() {
             Some(ExpectedReply::Prelude) if self.has_deadline && is_cancelled(body) => return Err(LinkEvent::Again),
             Some(ExpectedReply::Prelude | ExpectedReply::Begin) => return Err(LinkEvent::Refused(error_of(body))),
@@ -247,26 +247,26 @@ impl Link {
         // The server's own message is the last that the client gets on this connection.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
-            return Ok(Fate::Becomes(told));
+            return Ok(ReplyRouting::Becomes(told));
         }
         if let Some(refused) = talk.client.said_of_unknown(body) {
-            return Ok(Fate::Becomes(in_place_of(body, &refused)));
+            return Ok(ReplyRouting::Becomes(in_place_of(body, &refused)));
         }
         // In messages to the client, a statement has the name that the client gave it.
-        Ok(talk.client.names.named_in(body).map_or(Fate::Passes, |body| {
+        Ok(talk.client.names.named_in(body).map_or(ReplyRouting::Passes, |body| {
             let mut out = BytesMut::new();
             message::put(&mut out, b'E', |out| out.extend_from_slice(&body));
-            Fate::Becomes(out.to_vec().into())
+            ReplyRouting::Becomes(out.to_vec().into())
         }))
     }
 
-    fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> Fate {
+    fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> ReplyRouting {
         let server = &mut self.taken.server;
         server.note(body);
         if matches!(self.expects.front(), Some(ExpectedReply::Prelude)) {
-            return Fate::Stays;
+            return ReplyRouting::Stays;
         }
-        let Some((name, rest)) = message::text(body) else { return Fate::Passes };
+        let Some((name, rest)) = message::text(body) else { return ReplyRouting::Passes };
         let value = message::text(rest).map_or(&b""[..], |(value, _)| value);
         let (name, value) = (crate::text_of(name), crate::text_of(value));
         let is_news = Params::note(&mut talk.client.told, name, value);
@@ -274,7 +274,7 @@ impl Link {
             talk.client.rename(value);
             talk.seen.set_application(value);
         }
-        if is_news { Fate::Passes } else { Fate::Stays }
+        if is_news { ReplyRouting::Passes } else { ReplyRouting::Stays }
     }
 
     /// Setting of which only the proxy knows the value, if the next row has it.
@@ -282,14 +282,14 @@ impl Link {
         let Some(ExpectedReply::Execute(number)) = self.expects.front() else { return None };
         let at = self.sets.binary_search_by_key(number, |&(own, _)| own).ok()?;
         match &self.sets.get(at)?.1 {
-            Served::Show(name) => Some(name),
-            Served::Set(_) => None,
+            LocalStatement::Show(name) => Some(name),
+            LocalStatement::Set(_) => None,
         }
     }
 
     /// Row of the proxy's, in place of the server's.
-    fn shown(&self, talk: &Talk) -> Fate {
-        let Some(name) = self.showing() else { return Fate::Passes };
+    fn shown(&self, talk: &Talk) -> ReplyRouting {
+        let Some(name) = self.showing() else { return ReplyRouting::Passes };
         let value = talk.client.shown(name);
         let mut out = BytesMut::new();
         message::put(&mut out, b'D', |out| {
@@ -298,15 +298,15 @@ impl Link {
             out.extend_from_slice(&(value.len() as u32).to_be_bytes());
             out.extend_from_slice(value.as_bytes());
         });
-        Fate::Becomes(out.to_vec().into())
+        ReplyRouting::Becomes(out.to_vec().into())
     }
 
     /// Handles the effects of a command that its tag reports.
-    fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> Fate {
+    fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> ReplyRouting {
         if message.first() != Some(&b'C') {
-            return Fate::Passes;
+            return ReplyRouting::Passes;
         }
-        if self.takes_statements != Takes::Nothing {
+        if self.takes_statements != StatementRemoval::Nothing {
             // The tag does not matter here.
             self.taken.server.prepared.doubt_all();
         }
@@ -317,8 +317,8 @@ impl Link {
         {
             match served {
                 // The value is valid, or it would not be here. The batch may still fail.
-                Served::Set(set) => drop(talk.client.set(set, true)),
-                Served::Show(_) => return Fate::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
+                LocalStatement::Set(set) => drop(talk.client.set(set, true)),
+                LocalStatement::Show(_) => return ReplyRouting::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
             }
         }
         match &message[HEAD..] {
@@ -327,7 +327,7 @@ impl Link {
             b"ROLLBACK\0" => self.has_rolled_back = true,
             _ => {}
         }
-        Fate::Passes
+        ReplyRouting::Passes
     }
 
     fn ready(&mut self, talk: &mut Talk) {
@@ -369,7 +369,7 @@ impl Link {
         }
     }
 
-    fn of_check(&mut self, talk: &mut Talk, reply: ReplyKind, body: &[u8]) -> Fate {
+    fn of_check(&mut self, talk: &mut Talk, reply: ReplyKind, body: &[u8]) -> ReplyRouting {
         if let Some(found) = &mut self.check {
             match reply {
                 ReplyKind::Row => {
@@ -385,7 +385,7 @@ impl Link {
             self.status = body.first().copied().unwrap_or(b'E');
             self.end_check(talk);
         }
-        Fate::Stays
+        ReplyRouting::Stays
     }
 
     fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<ExpectedReply>) {
@@ -472,7 +472,7 @@ fn is_about_one(body: &[u8]) -> bool {
 
 /// Treatment of a message of the server.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum ReplyRouting {
     Passes,
     Stays,
     Becomes(Box<[u8]>),

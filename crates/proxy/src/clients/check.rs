@@ -4,7 +4,7 @@
 //! elsewhere, or a reason to stay. A question without an answer is a reason to stay.
 
 use crate::clients::priority::Setting;
-use crate::servers::server_conn::{Failed, ServerConn};
+use crate::servers::server_conn::{QuestionFailed, ServerConn};
 use crate::servers::target;
 use crate::statements::session_settings::{SessionSettings, literal};
 use std::fmt::Write;
@@ -102,7 +102,11 @@ impl CheckResult {
 }
 
 /// Asks the question at once, on a connection that runs nothing else.
-pub(crate) async fn ask(server: &mut ServerConn, asked: &SessionSettings, user: &str) -> Result<CheckResult, Failed> {
+pub(crate) async fn ask(
+    server: &mut ServerConn,
+    asked: &SessionSettings,
+    user: &str,
+) -> Result<CheckResult, QuestionFailed> {
     let customs = asked.iter().map(|(name, _)| name).filter(|&name| name.contains('.') && !OWN.contains(&name));
     let customs = customs.chain(OWN);
     let rows = server.ask_again(&question(customs)).await?;

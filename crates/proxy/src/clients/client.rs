@@ -5,7 +5,7 @@
 
 use crate::ProxyState;
 use crate::clients::check;
-use crate::clients::priority::{self, CommandResult, Priority, Served, SetCommand, Setting};
+use crate::clients::priority::{self, CommandResult, LocalStatement, Priority, SetCommand, Setting};
 use crate::clients::reach::CancelTarget;
 use crate::servers::params::Params;
 use crate::servers::pool::Pool;
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// Returns the proxy's own statement that this text is.
-    pub(crate) fn served(&self, text: &[u8]) -> Option<Served> {
+    pub(crate) fn served(&self, text: &[u8]) -> Option<LocalStatement> {
         priority::served(text, |name| self.has_setting(name))
     }
 

@@ -7,8 +7,8 @@
 use crate::Upstream;
 use crate::clients::check;
 use crate::clients::priority;
-use crate::servers::pool::{Pool, Welcome};
-use crate::servers::server_conn::Failed;
+use crate::servers::pool::{LoginParameters, Pool};
+use crate::servers::server_conn::QuestionFailed;
 use crate::servers::target::TargetRole;
 use crate::setup::roles::FRESH;
 use crate::setup::sessions;
@@ -135,7 +135,7 @@ impl Upstream {
         pool: &Arc<Pool>,
         asked: SessionSettings,
         target: TargetRole,
-    ) -> Result<Welcome, SqlError> {
+    ) -> Result<LoginParameters, SqlError> {
         confirm(pool, target).await?;
         if let Some(welcome) = pool.welcome(&asked) {
             return Ok(welcome);
@@ -148,7 +148,7 @@ impl Upstream {
         server.ask_again(&format!("{WITHOUT_DEADLINE}{begin}{change}")).await?;
         let found = check::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
-        let welcome = Welcome { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
+        let welcome = LoginParameters { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
         pool.put(taken, Instant::now());
         pool.remember(asked, welcome.clone());
         Ok(welcome)
@@ -188,7 +188,7 @@ async fn ask(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
     let words = match taken.server.ask_again(&format!("{WITHOUT_DEADLINE}{}", question(&pool.user))).await {
         Ok(words) => words,
         // The server is not PostgreSQL then, and decides on its own which users it lets in.
-        Err(Failed::Said(error)) if is_foreign(error.state()) => Vec::new(),
+        Err(QuestionFailed::Said(error)) if is_foreign(error.state()) => Vec::new(),
         Err(failed) => return Err(failed.into()),
     };
     let was_let_in = begun <= taken.server.born;

@@ -40,7 +40,7 @@ pub(crate) struct TransactionSums {
 
 /// Transaction that is under way. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Passage(Arc<DatabaseState>);
+pub(crate) struct ActiveTransaction(Arc<DatabaseState>);
 
 fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
@@ -85,9 +85,9 @@ impl DatabaseState {
     }
 
     /// Begins a transaction, unless there is a pause.
-    pub(crate) fn begin(self: &Arc<DatabaseState>) -> Option<Passage> {
+    pub(crate) fn begin(self: &Arc<DatabaseState>) -> Option<ActiveTransaction> {
         self.under_way.fetch_add(1, SeqCst);
-        let passage = Passage(Arc::clone(self));
+        let passage = ActiveTransaction(Arc::clone(self));
         (!self.is_paused()).then_some(passage)
     }
 
@@ -99,7 +99,7 @@ impl DatabaseState {
     }
 }
 
-impl Passage {
+impl ActiveTransaction {
     /// Adds the time that the transaction has waited before it began.
     pub(crate) fn waited(&self, time: Duration) {
         self.0.totals.wait_us.fetch_add(us(time), Relaxed);
@@ -114,7 +114,7 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for ActiveTransaction {
     fn drop(&mut self) {
         if self.0.under_way.fetch_sub(1, SeqCst) == 1 && self.0.is_paused() {
             self.0.changed.notify_waiters();

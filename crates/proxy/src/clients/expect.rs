@@ -157,7 +157,7 @@ impl ExpectedReply {
 
 /// Treatment of a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admits {
+pub(crate) enum SendDecision {
     /// The message is sent.
     Now,
     /// The message waits for an answer that comes by itself.
@@ -174,7 +174,7 @@ pub(crate) struct UnexpectedReply;
 
 /// Meaning of a message of the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum ReplyMeaning {
     /// The message is the client's.
     Pass,
     /// The message is the proxy's: the client does not see it.
@@ -256,28 +256,28 @@ impl ExpectedReplies {
     }
 
     /// Returns the treatment of a client's message of this kind.
-    pub(crate) fn admits(&mut self, kind: u8) -> Admits {
+    pub(crate) fn admits(&mut self, kind: u8) -> SendDecision {
         if self.is_resolving() {
-            return Admits::Later;
+            return SendDecision::Later;
         }
         let ends_copy = !matches!(kind, b'd' | b'c' | b'f' | b'S' | b'H' | b'X');
         if !ends_copy || self.skips || !self.awaits_copy() {
-            return Admits::Now;
+            return SendDecision::Now;
         }
         let is_in_doubt = 0 < self.ignorable || self.queue.has_sync();
         match (self.is_copy, self.copies_in) {
             (true, true) if !self.has_probed => {
                 self.has_probed = true;
-                Admits::AfterProbe
+                SendDecision::AfterProbe
             }
-            (true, false) if !is_in_doubt && !self.may_copy_next => Admits::Now,
+            (true, false) if !is_in_doubt && !self.may_copy_next => SendDecision::Now,
             // Until a flush, the server keeps the answer to an extended query, even that of a COPY whose data have
             // ended.
             (false, _) | (true, false) if !self.has_flushed => {
                 self.has_flushed = true;
-                Admits::AfterFlush
+                SendDecision::AfterFlush
             }
-            _ => Admits::Later,
+            _ => SendDecision::Later,
         }
     }
 
@@ -368,64 +368,66 @@ impl ExpectedReplies {
         &mut self,
         reply: ReplyKind,
         dropped: &mut impl FnMut(ExpectedReply),
-    ) -> Result<Means, UnexpectedReply> {
+    ) -> Result<ReplyMeaning, UnexpectedReply> {
         match (reply, self.queue.front_mut()) {
-            (ReplyKind::Parameter | ReplyKind::Other, _) => Ok(Means::Pass),
-            (ReplyKind::Ready, Some(ExpectedReply::Check { has_begun: true })) => self.pop(Means::OfCheck),
+            (ReplyKind::Parameter | ReplyKind::Other, _) => Ok(ReplyMeaning::Pass),
+            (ReplyKind::Ready, Some(ExpectedReply::Check { has_begun: true })) => self.pop(ReplyMeaning::OfCheck),
             (ReplyKind::Columns | ReplyKind::Error, Some(ExpectedReply::Check { has_begun })) => {
                 *has_begun = true;
-                Ok(Means::OfCheck)
+                Ok(ReplyMeaning::OfCheck)
             }
-            (ReplyKind::Row | ReplyKind::Executed, Some(ExpectedReply::Check { .. })) => Ok(Means::OfCheck),
-            (ReplyKind::Ready, Some(ExpectedReply::Prelude)) => self.pop(Means::PreludeDone),
+            (ReplyKind::Row | ReplyKind::Executed, Some(ExpectedReply::Check { .. })) => Ok(ReplyMeaning::OfCheck),
+            (ReplyKind::Ready, Some(ExpectedReply::Prelude)) => self.pop(ReplyMeaning::PreludeDone),
             // An error of the prelude is handled by the caller.
-            (ReplyKind::Error, Some(ExpectedReply::Prelude)) => Ok(Means::Pass),
-            (_, Some(ExpectedReply::Prelude)) => Ok(Means::Swallow),
-            (ReplyKind::Ready, Some(ExpectedReply::BeginFailed)) => self.pop(Means::Swallow),
-            (_, Some(ExpectedReply::BeginFailed)) => Ok(Means::Swallow),
-            (ReplyKind::Error, Some(ExpectedReply::Begin)) => Ok(Means::Pass),
-            (ReplyKind::Parsed | ReplyKind::Bound, Some(ExpectedReply::Begin)) => Ok(Means::Swallow),
-            (ReplyKind::Executed, Some(ExpectedReply::Begin)) => self.pop(Means::Swallow),
-            (ReplyKind::Executed, Some(ExpectedReply::Settle)) => Ok(Means::Swallow),
-            (ReplyKind::Ready, Some(ExpectedReply::Settle)) => self.pop(Means::Resolved { skips: false }),
-            (ReplyKind::Error, Some(ExpectedReply::Barrier { .. })) => Ok(Means::Pass),
+            (ReplyKind::Error, Some(ExpectedReply::Prelude)) => Ok(ReplyMeaning::Pass),
+            (_, Some(ExpectedReply::Prelude)) => Ok(ReplyMeaning::Swallow),
+            (ReplyKind::Ready, Some(ExpectedReply::BeginFailed)) => self.pop(ReplyMeaning::Swallow),
+            (_, Some(ExpectedReply::BeginFailed)) => Ok(ReplyMeaning::Swallow),
+            (ReplyKind::Error, Some(ExpectedReply::Begin)) => Ok(ReplyMeaning::Pass),
+            (ReplyKind::Parsed | ReplyKind::Bound, Some(ExpectedReply::Begin)) => Ok(ReplyMeaning::Swallow),
+            (ReplyKind::Executed, Some(ExpectedReply::Begin)) => self.pop(ReplyMeaning::Swallow),
+            (ReplyKind::Executed, Some(ExpectedReply::Settle)) => Ok(ReplyMeaning::Swallow),
+            (ReplyKind::Ready, Some(ExpectedReply::Settle)) => self.pop(ReplyMeaning::Resolved { skips: false }),
+            (ReplyKind::Error, Some(ExpectedReply::Barrier { .. })) => Ok(ReplyMeaning::Pass),
             (ReplyKind::Ready, Some(ExpectedReply::Barrier { own, is_ready })) => {
                 if let Some(left) = own.checked_sub(1) {
                     *own = left;
-                    return Ok(Means::Swallow);
+                    return Ok(ReplyMeaning::Swallow);
                 }
                 *is_ready = true;
-                Ok(Means::Ready)
+                Ok(ReplyMeaning::Ready)
             }
             // The reply belongs to the empty query: its own `ReadyForQuery` follows.
             (ReplyKind::Executed, Some(ExpectedReply::Barrier { own, .. })) => {
                 *own += 1;
-                Ok(Means::Swallow)
+                Ok(ReplyMeaning::Swallow)
             }
             (ReplyKind::Closed, Some(&mut ExpectedReply::Barrier { is_ready, .. })) => {
                 self.replace_front(ExpectedReply::BarrierSync { skips: !is_ready });
-                Ok(Means::Swallow)
+                Ok(ReplyMeaning::Swallow)
             }
             (ReplyKind::Ready, Some(&mut ExpectedReply::BarrierSync { skips })) => {
                 self.skips = skips;
-                self.pop(Means::Resolved { skips })
+                self.pop(ReplyMeaning::Resolved { skips })
             }
             (ReplyKind::Error, _) => Ok(self.failed(dropped)),
-            (ReplyKind::Row | ReplyKind::CopyData, _) => Ok(Means::Pass),
+            (ReplyKind::Row | ReplyKind::CopyData, _) => Ok(ReplyMeaning::Pass),
             (ReplyKind::Parsed, Some(&mut ExpectedReply::Parse { statement, message })) => {
-                self.pop(Means::Parsed { statement, message })
+                self.pop(ReplyMeaning::Parsed { statement, message })
             }
-            (ReplyKind::Bound, Some(ExpectedReply::Bind)) => self.pop(Means::Pass),
+            (ReplyKind::Bound, Some(ExpectedReply::Bind)) => self.pop(ReplyMeaning::Pass),
             (ReplyKind::Closed, Some(&mut ExpectedReply::Close { message })) => {
-                self.pop(if message == 0 { Means::Swallow } else { Means::Pass })
+                self.pop(if message == 0 { ReplyMeaning::Swallow } else { ReplyMeaning::Pass })
             }
-            (ReplyKind::Closed, Some(&mut ExpectedReply::Evicted(statement))) => self.pop(Means::Evicted(statement)),
+            (ReplyKind::Closed, Some(&mut ExpectedReply::Evicted(statement))) => {
+                self.pop(ReplyMeaning::Evicted(statement))
+            }
             (ReplyKind::Parameters, Some(ExpectedReply::Parameters)) => {
                 self.replace_front(ExpectedReply::Columns);
-                Ok(Means::Pass)
+                Ok(ReplyMeaning::Pass)
             }
-            (ReplyKind::Columns | ReplyKind::NoData, Some(ExpectedReply::Columns)) => self.pop(Means::Pass),
-            (ReplyKind::Columns, Some(ExpectedReply::Query(_))) => Ok(Means::Pass),
+            (ReplyKind::Columns | ReplyKind::NoData, Some(ExpectedReply::Columns)) => self.pop(ReplyMeaning::Pass),
+            (ReplyKind::Columns, Some(ExpectedReply::Query(_))) => Ok(ReplyMeaning::Pass),
             (ReplyKind::CopyIn, Some(ExpectedReply::Query(_) | ExpectedReply::Execute(_))) => {
                 (self.copies_in, self.is_copy, self.has_flushed) = (true, true, false);
                 // `Sync`s that were sent on the way are read as part of the COPY, and ignored.
@@ -438,19 +440,19 @@ impl ExpectedReplies {
                     self.queue.remove_second();
                     self.copies_in = false;
                 }
-                Ok(Means::Pass)
+                Ok(ReplyMeaning::Pass)
             }
             (ReplyKind::Executed, Some(&mut ExpectedReply::Query(message))) => {
                 self.forget_copy();
-                Ok(Means::Executed(message))
+                Ok(ReplyMeaning::Executed(message))
             }
             (ReplyKind::Executed, Some(&mut ExpectedReply::Execute(message))) => {
                 self.forget_copy();
-                self.pop(Means::Executed(message))
+                self.pop(ReplyMeaning::Executed(message))
             }
             (ReplyKind::Ready, Some(ExpectedReply::Sync | ExpectedReply::Query(_) | ExpectedReply::Function)) => {
                 self.forget_copy();
-                self.pop(Means::Ready)
+                self.pop(ReplyMeaning::Ready)
             }
             _ => Err(UnexpectedReply),
         }
@@ -468,7 +470,7 @@ impl ExpectedReplies {
         (self.ignorable, self.has_probed) = (0, false);
     }
 
-    fn pop(&mut self, means: Means) -> Result<Means, UnexpectedReply> {
+    fn pop(&mut self, means: ReplyMeaning) -> Result<ReplyMeaning, UnexpectedReply> {
         self.queue.pop_front();
         self.pass_ends();
         self.may_copy &= !self.queue.is_empty();
@@ -488,7 +490,7 @@ impl ExpectedReplies {
         }
     }
 
-    fn failed(&mut self, dropped: &mut impl FnMut(ExpectedReply)) -> Means {
+    fn failed(&mut self, dropped: &mut impl FnMut(ExpectedReply)) -> ReplyMeaning {
         let is_in_doubt = self.is_copy && (0 < self.ignorable || self.has_probed);
         self.forget_copy();
         if is_in_doubt {
@@ -497,11 +499,11 @@ impl ExpectedReplies {
             self.queue.drain_from(usize::from(is_ready)).for_each(&mut *dropped);
             self.queue.push_back(ExpectedReply::Barrier { own: 1, is_ready });
             self.wants_barrier = true;
-            return Means::Pass;
+            return ReplyMeaning::Pass;
         }
         // Without an expected answer, the error is an announcement of the server, before it ends the connection.
         if !self.queue.front().is_some_and(ExpectedReply::is_extended) {
-            return Means::Pass;
+            return ReplyMeaning::Pass;
         }
         self.skips = true;
         while let Some(next) = self.queue.front() {
@@ -512,7 +514,7 @@ impl ExpectedReplies {
             self.queue.pop_front().into_iter().for_each(&mut *dropped);
         }
         self.pass_ends();
-        Means::Pass
+        ReplyMeaning::Pass
     }
 }
 

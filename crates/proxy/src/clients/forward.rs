@@ -4,11 +4,11 @@
 //! Only names of prepared statements are ever changed in a message. Data of a COPY pass as they come; all other
 //! messages are inspected when they are complete.
 
-use crate::clients::expect::{Admits, ExpectedReply, ProxyReply};
-use crate::clients::link::{Hold, Link, LinkEvent, Takes};
-use crate::clients::outcome::Act;
+use crate::clients::expect::{ExpectedReply, ProxyReply, SendDecision};
+use crate::clients::link::{ConnectionTie, Link, LinkEvent, StatementRemoval};
+use crate::clients::outcome::BlockEffect;
 use crate::clients::talk::Talk;
-use crate::servers::prepared::Missing;
+use crate::servers::prepared::PrepareMessages;
 use crate::servers::target;
 use crate::statements::message;
 use crate::statements::portals::Portal;
@@ -76,9 +76,9 @@ impl Link {
     /// True if the meaning of a message depends on outstanding answers: they decide what its name stands for, or if any
     /// names are left. These answers come without anything more from the client.
     fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
-        if self.takes_statements == Takes::Sent {
+        if self.takes_statements == StatementRemoval::Sent {
             if self.expects.is_empty() {
-                self.takes_statements = Takes::Nothing;
+                self.takes_statements = StatementRemoval::Nothing;
             } else if matches!(kind, b'P' | b'B' | b'D' | b'C' | b'E' | b'Q' | b'F') && !self.expects.copies_in {
                 // All other messages have no names, or a COPY waits for them.
                 return true;
@@ -128,10 +128,10 @@ impl Link {
     fn admits(&mut self, kind: u8) -> bool {
         let out = &mut self.taken.server.out;
         match self.expects.admits(kind) {
-            Admits::Now => return true,
-            Admits::Later => {}
-            Admits::AfterFlush => message::put(out, b'H', |_| {}),
-            Admits::AfterProbe => message::query(out, ""),
+            SendDecision::Now => return true,
+            SendDecision::Later => {}
+            SendDecision::AfterFlush => message::put(out, b'H', |_| {}),
+            SendDecision::AfterProbe => message::query(out, ""),
         }
         false
     }
@@ -157,15 +157,15 @@ impl Link {
             b'S' => {
                 self.pass(&mut talk.conn, length);
                 let is_read = self.expects.push(ExpectedReply::Sync);
-                if self.takes_statements == Takes::InBatch {
-                    self.takes_statements = Takes::Sent;
+                if self.takes_statements == StatementRemoval::InBatch {
+                    self.takes_statements = StatementRemoval::Sent;
                 }
                 self.taken.server.prepared.next_batch();
                 self.is_open_batch &= !is_read;
                 return Ok(());
             }
             b'F' => {
-                self.outcome.sent(Act::States);
+                self.outcome.sent(BlockEffect::States);
                 self.expects.push(ExpectedReply::Function);
                 // A function may set anything, and there is no text to tell.
                 (self.is_touched, self.is_skewed) = (true, true);
@@ -173,7 +173,7 @@ impl Link {
                     Some(Some(name)) if name.contains('.') => {
                         talk.client.customs.insert(name);
                     }
-                    Some(None) => self.hold = Hold::Bound,
+                    Some(None) => self.hold = ConnectionTie::Bound,
                     Some(Some(_)) | None => {}
                 }
                 self.pass(&mut talk.conn, length);
@@ -230,12 +230,12 @@ impl Link {
     /// Notes the possible effects of a text.
     pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
         self.is_skewed |= scan.changes_settings();
-        self.is_touched |= scan.touches || (scan.lets_go && self.hold == Hold::Held);
+        self.is_touched |= scan.touches || (scan.lets_go && self.hold == ConnectionTie::Held);
         if scan.binds {
-            self.hold = Hold::Bound;
+            self.hold = ConnectionTie::Bound;
         }
         if scan.takes_statements {
-            self.takes_statements = self.takes_statements.max(Takes::InBatch);
+            self.takes_statements = self.takes_statements.max(StatementRemoval::InBatch);
         }
         if scan.resets_all {
             // The server does not know the values that the proxy has set.
@@ -274,10 +274,10 @@ impl Link {
             return Ok(());
         }
         let scan = scan(text);
-        self.outcome.sent(Act::of_query(text, &scan));
+        self.outcome.sent(BlockEffect::of_query(text, &scan));
         self.note(talk, &scan);
         if scan.takes_statements {
-            self.takes_statements = Takes::Sent;
+            self.takes_statements = StatementRemoval::Sent;
         }
         // The server forgets its unnamed statement as well.
         talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
@@ -350,19 +350,19 @@ impl Link {
     /// Registers a shared statement that the client's message of this number has parsed.
     fn share(&mut self, talk: &mut Talk, statement: &SharedStatement, number: u64) {
         match self.taken.server.prepared.want(statement.number) {
-            Missing::Nothing if self.may_be_parsed() => {
+            PrepareMessages::Nothing if self.may_be_parsed() => {
                 self.expects.push(ExpectedReply::Own(ProxyReply::Parsed(number)));
                 self.answer_own(talk);
             }
-            Missing::Parse => self.bring(statement, Missing::Parse, number),
-            _ => self.bring(statement, Missing::CloseAndParse, number),
+            PrepareMessages::Parse => self.bring(statement, PrepareMessages::Parse, number),
+            _ => self.bring(statement, PrepareMessages::CloseAndParse, number),
         }
     }
 
     /// Sends a `Parse` of a shared statement; `message` is the client's, 0 if it has not asked.
-    fn bring(&mut self, statement: &SharedStatement, missing: Missing, message: u64) {
+    fn bring(&mut self, statement: &SharedStatement, missing: PrepareMessages, message: u64) {
         let server = &mut self.taken.server;
-        if missing == Missing::CloseAndParse {
+        if missing == PrepareMessages::CloseAndParse {
             message::about_statement(&mut server.out, b'C', statement.name.as_bytes());
             self.expects.push(ExpectedReply::Close { message: 0 });
         }
@@ -407,7 +407,7 @@ impl Link {
         // The server has to find a statement that the client has not named by the protocol.
         let statement = shared?;
         match self.taken.server.prepared.want(statement.number) {
-            Missing::Nothing => {}
+            PrepareMessages::Nothing => {}
             missing => {
                 self.brings_skewed |= self.is_apart();
                 self.bring(&statement, missing, 0);
@@ -424,7 +424,8 @@ impl Link {
         let served = talk.client.names.set_of(name).cloned();
         match self.need(talk, name) {
             Some(statement) => {
-                let (act, copies_in) = (Act::of_statement(&statement.body, &statement.scan), statement.scan.copies_in);
+                let (act, copies_in) =
+                    (BlockEffect::of_statement(&statement.body, &statement.scan), statement.scan.copies_in);
                 self.portals.bind(portal, Portal { act, copies_in, served });
                 self.note(talk, &statement.scan);
                 message::put(&mut self.taken.server.out, b'B', |out| {
@@ -436,11 +437,12 @@ impl Link {
             }
             None => {
                 // A statement that only the server knows may be anything.
-                let (mut act, mut copies_in) = (Act::Mixes, false);
+                let (mut act, mut copies_in) = (BlockEffect::Mixes, false);
                 if name.is_empty() {
                     let scan = mem::take(&mut talk.client.names.unnamed.scan);
                     self.note(talk, &scan);
-                    (act, copies_in) = (Act::of_statement(&talk.client.names.unnamed.body, &scan), scan.copies_in);
+                    (act, copies_in) =
+                        (BlockEffect::of_statement(&talk.client.names.unnamed.body, &scan), scan.copies_in);
                     talk.client.names.unnamed.scan = scan;
                 }
                 self.portals.bind(portal, Portal { act, copies_in, served });

@@ -4,10 +4,10 @@
 //! session except what the connection is known to have, and no cancel on its way to it. A connection that cannot be
 //! brought to this state in a bounded time is closed.
 
-use crate::clients::expect::{ExpectedReply, Means, ReplyKind};
-use crate::clients::link::{Hold, Link};
+use crate::clients::expect::{ExpectedReply, ReplyKind, ReplyMeaning};
+use crate::clients::link::{ConnectionTie, Link};
 use crate::servers::pool::Pool;
-use crate::servers::server_conn::Failed;
+use crate::servers::server_conn::QuestionFailed;
 use crate::statements::message;
 use bytes::Buf;
 use statement::{SqlError, SqlState};
@@ -76,8 +76,8 @@ pub(crate) async fn clean(mut link: Box<Link>, pool: &Arc<Pool>) {
 }
 
 impl Link {
-    async fn come_to_rest(&mut self) -> Result<(), Failed> {
-        if 0 < self.client_rest || self.hold == Hold::Bound {
+    async fn come_to_rest(&mut self) -> Result<(), QuestionFailed> {
+        if 0 < self.client_rest || self.hold == ConnectionTie::Bound {
             return Err(io::Error::other("it cannot be brought to rest").into());
         }
         if self.expects.copies_in {
@@ -95,7 +95,7 @@ impl Link {
         self.taken.server.flush().await?;
         self.drain().await?;
         let is_known = self.has_settings && !self.is_unexplained();
-        let is_touched = self.is_touched || !is_known || was_checked || self.hold != Hold::Free;
+        let is_touched = self.is_touched || !is_known || was_checked || self.hold != ConnectionTie::Free;
         let server = &mut self.taken.server;
         if self.status != b'I' {
             server.ask("ROLLBACK").await?;
@@ -109,7 +109,7 @@ impl Link {
     }
 
     /// Reads up to the last answer.
-    async fn drain(&mut self) -> Result<(), Failed> {
+    async fn drain(&mut self) -> Result<(), QuestionFailed> {
         let mut left = DRAIN_MAX;
         while 0 < self.server_rest {
             let inbox = &mut self.taken.server.inbox;
@@ -146,7 +146,7 @@ impl Link {
                 .expects
                 .answered(reply, &mut dropped)
                 .map_err(|_| io::Error::other("the server does not speak the protocol"))?;
-            if let Means::Evicted(statement) = means {
+            if let ReplyMeaning::Evicted(statement) = means {
                 prepared.is_gone(statement);
             }
             self.expects.put_barrier(&mut server.out);

@@ -7,12 +7,12 @@
 use crate::clients::block::{self, Block};
 use crate::clients::check::{self, CheckResult};
 use crate::clients::expect::{ExpectedReplies, ExpectedReply};
-use crate::clients::outcome::{Act, TransactionOutcome};
-use crate::clients::priority::Served;
+use crate::clients::outcome::{BlockEffect, TransactionOutcome};
+use crate::clients::priority::LocalStatement;
 use crate::clients::talk::Talk;
 use crate::clients::turn::Turn;
 use crate::servers::params::Params;
-use crate::servers::pool::Taken;
+use crate::servers::pool::TakenConn;
 use crate::statements::message;
 use crate::statements::portals::Portals;
 use crate::statements::resets::Reset;
@@ -38,7 +38,7 @@ const CLIENT_READ: usize = 8 << 10;
 
 /// Strength of a client's tie to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hold {
+pub(crate) enum ConnectionTie {
     /// The client is free to leave.
     Free,
     /// The server has named state that ties the client.
@@ -70,7 +70,7 @@ pub(crate) enum LinkEvent {
 
 /// State of a sent message that may remove prepared statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Takes {
+pub(crate) enum StatementRemoval {
     Nothing,
     /// The message is in a batch whose `Sync` is still to come.
     InBatch,
@@ -79,7 +79,7 @@ pub(crate) enum Takes {
 }
 
 pub(crate) struct Link {
-    pub(crate) taken: Taken,
+    pub(crate) taken: TakenConn,
     /// Turn of the transaction; `None` while only its hold ties a client to its connection.
     pub(crate) turn: Option<Turn>,
     pub(crate) expects: ExpectedReplies,
@@ -108,7 +108,7 @@ pub(crate) struct Link {
     /// shared statement was parsed here under such settings, or beside temporary objects.
     pub(crate) is_skewed: bool,
     pub(crate) brings_skewed: bool,
-    pub(crate) hold: Hold,
+    pub(crate) hold: ConnectionTie,
     /// True if the session may have temporary objects from its last transactions: the meaning of a text depends on
     /// them.
     pub(crate) has_temporary: bool,
@@ -116,14 +116,14 @@ pub(crate) struct Link {
     pub(crate) outcome: TransactionOutcome,
     pub(crate) portals: Portals,
     /// Statements of the proxy's own that are to be executed, by the client's messages, in their order.
-    pub(crate) sets: VecDeque<(u64, Served)>,
+    pub(crate) sets: VecDeque<(u64, LocalStatement)>,
     /// Check under way.
     pub(crate) check: Option<CheckResult>,
     /// True if the last check was not answered.
     pub(crate) has_failed_check: bool,
     /// Number of checks in a row that were cancelled.
     cancelled_checks: u8,
-    pub(crate) takes_statements: Takes,
+    pub(crate) takes_statements: StatementRemoval,
     /// True if nothing may follow the prelude before it is answered.
     pub(crate) is_careful: bool,
     /// True if the connection came with a `statement_timeout`: of another client, or of its role.
@@ -163,7 +163,7 @@ impl Link {
     }
 
     /// Creates a link. Settings of other clients on the connection are changed in front of the client's first message.
-    pub(crate) fn new(mut taken: Taken, turn: Turn, talk: &mut Talk) -> Link {
+    pub(crate) fn new(mut taken: TakenConn, turn: Turn, talk: &mut Talk) -> Link {
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let params = Arc::clone(&taken.server.params);
         // Rules that were reloaded since the connection was made apply from here on.
@@ -185,7 +185,7 @@ impl Link {
             params,
             is_skewed: false,
             brings_skewed: false,
-            hold: Hold::Free,
+            hold: ConnectionTie::Free,
             has_temporary: false,
             outcome: TransactionOutcome::default(),
             portals: Portals::default(),
@@ -193,7 +193,7 @@ impl Link {
             check: None,
             has_failed_check: false,
             cancelled_checks: 0,
-            takes_statements: Takes::Nothing,
+            takes_statements: StatementRemoval::Nothing,
             is_careful: false,
             has_deadline: false,
             is_idle: false,
@@ -254,7 +254,7 @@ impl Link {
                 block::open_failed(&mut server.out, &text);
                 server.unnamed = (0, 0);
                 self.expects.push(ExpectedReply::BeginFailed);
-                self.outcome.sent(Act::Begins);
+                self.outcome.sent(BlockEffect::Begins);
                 (self.status, self.has_failed) = (b'E', true);
                 return;
             }
@@ -267,7 +267,7 @@ impl Link {
             message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
             self.expects.push(ExpectedReply::Close { message: 0 });
         }
-        self.outcome.sent(Act::Begins);
+        self.outcome.sent(BlockEffect::Begins);
         self.status = b'T';
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
@@ -337,7 +337,7 @@ impl Link {
                 if self.is_touched && self.check.is_none() {
                     self.begin_check(talk);
                     has_moved = true;
-                } else if self.check.is_none() && self.hold == Hold::Free {
+                } else if self.check.is_none() && self.hold == ConnectionTie::Free {
                     return Poll::Ready(LinkEvent::Done);
                 } else if self.check.is_none() {
                     // The connection stays with the client, but the slot is free for other transactions.
@@ -479,7 +479,7 @@ impl Link {
         if failed {
             // The check is repeated after the next transaction.
             self.has_failed_check = true;
-            self.hold = self.hold.max(Hold::Held);
+            self.hold = self.hold.max(ConnectionTie::Held);
             self.has_temporary = true;
             return;
         }
@@ -491,8 +491,8 @@ impl Link {
         }
         self.settings_are_known();
         self.has_temporary = has_temporary;
-        if self.hold != Hold::Bound {
-            self.hold = if holds { Hold::Held } else { Hold::Free };
+        if self.hold != ConnectionTie::Bound {
+            self.hold = if holds { ConnectionTie::Held } else { ConnectionTie::Free };
         }
     }
 }

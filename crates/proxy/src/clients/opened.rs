@@ -20,9 +20,9 @@ pub(crate) enum Destination {
 }
 
 /// Cancel handle where only waits can be cancelled, which are notified elsewhere.
-struct Nothing;
+struct NoCancel;
 
-impl Cancel for Nothing {
+impl Cancel for NoCancel {
     fn cancel(&self) {}
 }
 
@@ -30,7 +30,7 @@ impl front::Opened for Opened {
     fn canceller(&self) -> Arc<dyn Cancel> {
         match &self.0 {
             Destination::Servers(client) => client.canceller(),
-            Destination::Admin(_) => Arc::new(Nothing),
+            Destination::Admin(_) => Arc::new(NoCancel),
         }
     }
 

@@ -9,7 +9,7 @@ use statement::{SqlError, SqlState};
 
 /// Effect of a text on the transaction block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum BlockEffect {
     /// Begins a block, and does nothing else.
     Begins,
     /// Ends a block without a commit, and does nothing else.
@@ -24,55 +24,55 @@ pub(crate) enum Act {
     Mixes,
 }
 
-impl Act {
+impl BlockEffect {
     /// Effect of a simple query, which may have several statements.
-    pub(crate) fn of_query(text: &[u8], scan: &Scan) -> Act {
+    pub(crate) fn of_query(text: &[u8], scan: &Scan) -> BlockEffect {
         let several = text.iter().position(|&byte| byte == b';').is_some_and(|at| {
             let rest = skip_blanks(text, at + 1);
             rest < text.len()
         });
-        match Act::of_statement(text, scan) {
-            act @ (Act::Commits | Act::Reads) => act,
+        match BlockEffect::of_statement(text, scan) {
+            act @ (BlockEffect::Commits | BlockEffect::Reads) => act,
             act if !several => act,
-            Act::States if !contains(text, b"rollback") && !contains(text, b"abort") => Act::States,
-            _ => Act::Mixes,
+            BlockEffect::States if !contains(text, b"rollback") && !contains(text, b"abort") => BlockEffect::States,
+            _ => BlockEffect::Mixes,
         }
     }
 
     /// Effect of a prepared statement, which is a single one.
-    pub(crate) fn of_statement(text: &[u8], scan: &Scan) -> Act {
+    pub(crate) fn of_statement(text: &[u8], scan: &Scan) -> BlockEffect {
         if scan.commits {
-            return Act::Commits;
+            return BlockEffect::Commits;
         }
         let text = &text[skip_blanks(text, 0)..];
         let length = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
         let is = |own: &[u8]| text[..length].eq_ignore_ascii_case(own);
         match text.first().map(u8::to_ascii_lowercase) {
-            Some(b'b') if is(b"begin") => Act::Begins,
-            Some(b's') if is(b"start") => Act::Begins,
-            Some(b'r') if is(b"rollback") => Act::of_rollback(text, length),
-            Some(b'a') if is(b"abort") => Act::of_rollback(text, length),
-            _ if scan.reads => Act::Reads,
-            _ => Act::States,
+            Some(b'b') if is(b"begin") => BlockEffect::Begins,
+            Some(b's') if is(b"start") => BlockEffect::Begins,
+            Some(b'r') if is(b"rollback") => BlockEffect::of_rollback(text, length),
+            Some(b'a') if is(b"abort") => BlockEffect::of_rollback(text, length),
+            _ if scan.reads => BlockEffect::Reads,
+            _ => BlockEffect::States,
         }
     }
 
     /// Effect of a ROLLBACK, whose first word ends there.
-    fn of_rollback(text: &[u8], mut at: usize) -> Act {
+    fn of_rollback(text: &[u8], mut at: usize) -> BlockEffect {
         loop {
             at = skip_blanks(text, at);
             let length = text[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
             let is = |own: &[u8]| text[at..at + length].eq_ignore_ascii_case(own);
             return match text.get(at) {
-                None | Some(b';' | 0) => Act::RollsBack,
+                None | Some(b';' | 0) => BlockEffect::RollsBack,
                 _ if is(b"work") || is(b"transaction") => {
                     at += length;
                     continue;
                 }
                 // ROLLBACK TO stays inside the block, and ROLLBACK PREPARED concerns another transaction.
-                _ if is(b"to") || is(b"prepared") => Act::States,
+                _ if is(b"to") || is(b"prepared") => BlockEffect::States,
                 // AND CHAIN, for instance.
-                _ => Act::Mixes,
+                _ => BlockEffect::Mixes,
             };
         }
     }
@@ -96,18 +96,18 @@ enum Doubt {
 
 impl TransactionOutcome {
     /// Notes that a text with this effect is sent to be run.
-    pub(crate) fn sent(&mut self, act: Act) {
+    pub(crate) fn sent(&mut self, act: BlockEffect) {
         match act {
-            Act::Begins => self.is_in_block = true,
-            Act::RollsBack => self.is_in_block = false,
-            Act::Commits => {
+            BlockEffect::Begins => self.is_in_block = true,
+            BlockEffect::RollsBack => self.is_in_block = false,
+            BlockEffect::Commits => {
                 self.doubt = Some(Doubt::Commit);
                 self.is_in_block = false;
             }
-            Act::Reads => {}
-            Act::States if self.is_in_block => {}
-            Act::States => self.doubt = self.doubt.max(Some(Doubt::Statement)),
-            Act::Mixes => {
+            BlockEffect::Reads => {}
+            BlockEffect::States if self.is_in_block => {}
+            BlockEffect::States => self.doubt = self.doubt.max(Some(Doubt::Statement)),
+            BlockEffect::Mixes => {
                 self.doubt = self.doubt.max(Some(Doubt::Statement));
                 self.is_in_block = false;
             }
@@ -117,7 +117,7 @@ impl TransactionOutcome {
     /// Notes an error: later messages may have been ignored, a BEGIN for instance.
     pub(crate) fn has_failed(&mut self) {
         if self.is_in_block {
-            self.sent(Act::Mixes);
+            self.sent(BlockEffect::Mixes);
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     fn doubt(texts: &[&str]) -> Option<Doubt> {
         let mut outcome = TransactionOutcome::default();
-        texts.iter().for_each(|text| outcome.sent(Act::of_query(text.as_bytes(), &scan(text.as_bytes()))));
+        texts.iter().for_each(|text| outcome.sent(BlockEffect::of_query(text.as_bytes(), &scan(text.as_bytes()))));
         outcome.doubt
     }
 
@@ -181,12 +181,12 @@ mod tests {
     #[test]
     fn a_begin_that_may_have_been_ignored_is_none() {
         let mut outcome = TransactionOutcome::default();
-        outcome.sent(Act::Begins);
+        outcome.sent(BlockEffect::Begins);
         outcome.has_failed();
-        outcome.sent(Act::States);
+        outcome.sent(BlockEffect::States);
         assert_eq!(outcome.unknown().map(|error| error.state().0), Some("08007"));
         outcome.settled(true);
-        outcome.sent(Act::States);
+        outcome.sent(BlockEffect::States);
         assert!(outcome.unknown().is_none());
     }
 }

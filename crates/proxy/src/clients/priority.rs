@@ -117,7 +117,7 @@ pub(crate) struct SetCommand {
 
 /// Prepared statement that the proxy serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
+pub(crate) enum LocalStatement {
     Set(SetCommand),
     /// SHOW of the setting of this name.
     Show(Arc<str>),
@@ -147,13 +147,13 @@ impl CommandResult {
     }
 }
 
-impl Served {
+impl LocalStatement {
     /// Returns the statement that is sent to the server in its place: it is described alike.
     pub(crate) fn for_server(&self) -> Cow<'static, [u8]> {
         match self {
-            Served::Set(set) if set.value.is_some() || set.is_default => SET_NOTHING.into(),
-            Served::Set(_) => RESET_NOTHING.into(),
-            Served::Show(name) => format!("SELECT NULL::pg_catalog.text AS \"{name}\"").into_bytes().into(),
+            LocalStatement::Set(set) if set.value.is_some() || set.is_default => SET_NOTHING.into(),
+            LocalStatement::Set(_) => RESET_NOTHING.into(),
+            LocalStatement::Show(name) => format!("SELECT NULL::pg_catalog.text AS \"{name}\"").into_bytes().into(),
         }
     }
 }
@@ -168,15 +168,15 @@ pub(crate) fn is_for_server(text: &[u8]) -> bool {
 
 /// Parses a text that is one of the proxy's statements, with a valid value, and nothing else; `has` tells which
 /// settings can be shown.
-pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<Served> {
+pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<LocalStatement> {
     match command(text)? {
         PriorityCommand::Set(SetCommand { setting: Setting::Priority, value: Some(value), .. })
             if class_of(&value).is_err() =>
         {
             None
         }
-        PriorityCommand::Set(set) => Some(Served::Set(set)),
-        PriorityCommand::Show(name) if has(&name) => Some(Served::Show(name)),
+        PriorityCommand::Set(set) => Some(LocalStatement::Set(set)),
+        PriorityCommand::Show(name) if has(&name) => Some(LocalStatement::Show(name)),
         PriorityCommand::Show(_) | PriorityCommand::SetOther(_) | PriorityCommand::Deallocate(_) => None,
     }
 }

@@ -12,7 +12,7 @@
 //! the signal is pending. The server process takes it at the latest on return from the system call that reads the next
 //! message, and ignores cancels until it has read that message whole.
 
-use crate::servers::dial::Way;
+use crate::servers::dial::ServerRoute;
 use crate::servers::internal::PriorityControl;
 use crate::servers::url::ServerAddress;
 use locked::Locked;
@@ -33,7 +33,7 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 /// Handle that cancels the work of a server connection.
 #[derive(Debug)]
 pub(crate) struct ServerCancel {
-    way: Way,
+    way: ServerRoute,
     key: Option<(i32, i32)>,
     /// Handle that lowers the processor priority of the server's process.
     lever: Mutex<PriorityControl>,
@@ -49,7 +49,7 @@ pub(crate) struct ServerCancel {
 pub(crate) struct CancelInFlight(Arc<ServerCancel>);
 
 impl ServerCancel {
-    pub(crate) fn new(way: Way) -> ServerCancel {
+    pub(crate) fn new(way: ServerRoute) -> ServerCancel {
         ServerCancel {
             way,
             key: None,
@@ -60,7 +60,7 @@ impl ServerCancel {
         }
     }
 
-    pub(crate) fn with_key(way: Way, pid: i32, secret: i32) -> ServerCancel {
+    pub(crate) fn with_key(way: ServerRoute, pid: i32, secret: i32) -> ServerCancel {
         ServerCancel { key: Some((pid, secret)), ..ServerCancel::new(way) }
     }
 

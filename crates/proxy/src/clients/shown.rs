@@ -11,7 +11,7 @@ const TEXT_MAX: usize = 1_023;
 
 /// Last text that was shown.
 #[derive(Debug, Default)]
-pub(crate) struct Shown(Arc<str>);
+pub(crate) struct ShownText(Arc<str>);
 
 /// Returns as much of a text as is shown.
 pub(crate) fn shortened(text: &[u8]) -> Arc<str> {
@@ -24,7 +24,7 @@ pub(crate) fn shortened(text: &[u8]) -> Arc<str> {
     written.into()
 }
 
-impl Shown {
+impl ShownText {
     /// Returns this text, shortened.
     pub(crate) fn text(&mut self, text: &[u8]) -> &Arc<str> {
         if text != self.0.as_bytes() {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn texts_are_shared_and_short() {
-        let mut shown = Shown::default();
+        let mut shown = ShownText::default();
         let one = Arc::clone(shown.text(b"select 1"));
         assert!(Arc::ptr_eq(&one, shown.text(b"select 1")));
         assert_eq!(&**shown.message(&StatementNames::default(), b'P', b"a\0select 2\0\0\0"), "select 2");

@@ -7,7 +7,7 @@ use crate::clients::block::{self, Block, BlockCommand, FirstRequest};
 use crate::clients::client::Client;
 use crate::clients::leave;
 use crate::clients::link::{Link, LinkEvent};
-use crate::clients::shown::Shown;
+use crate::clients::shown::ShownText;
 use crate::clients::turn::TransactionRequest;
 use crate::servers::target::{self};
 use crate::statements::message;
@@ -43,7 +43,7 @@ pub(crate) struct Talk {
     pub(crate) conn: Conn,
     pub(crate) seen: Arc<SessionStats>,
     pub(crate) stats: Arc<Stats>,
-    pub(crate) shown: Shown,
+    pub(crate) shown: ShownText,
     /// True if the first statement of the transaction is shown already.
     is_shown: bool,
     pub(crate) message_max: usize,
@@ -63,7 +63,7 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
         conn,
         seen,
         stats,
-        shown: Shown::default(),
+        shown: ShownText::default(),
         is_shown: false,
         message_max: limits.message_max,
         needs: 0,

@@ -4,10 +4,10 @@
 //! A turn ends by being dropped, whatever becomes of its client, and is counted then. Counting takes a few additions
 //! and reads of the clock.
 
-use crate::clients::database::Passage;
-use crate::servers::node::Presence;
+use crate::clients::database::ActiveTransaction;
+use crate::servers::node::NodePresence;
 use crate::servers::nodes::Patience;
-use crate::servers::pool::{Pool, TakeError, TakeErrorKind, Taken};
+use crate::servers::pool::{Pool, TakeError, TakeErrorKind, TakenConn};
 use crate::servers::target::TargetRole;
 use gate::Ticket;
 use server::door::{About, Room, RoomPlace, Slot, TurnedAway};
@@ -33,8 +33,8 @@ pub(crate) struct TransactionRequest {
 /// Turn of a transaction, from its admission to its end.
 pub(crate) struct Turn {
     slot: Option<Slot>,
-    passage: Passage,
-    _presence: Presence,
+    passage: ActiveTransaction,
+    _presence: NodePresence,
     stats: Arc<Stats>,
     class: Class,
     begun: Instant,
@@ -73,7 +73,7 @@ async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
 
 impl TransactionRequest {
     /// Waits for a turn and a connection.
-    pub(crate) async fn connected(self) -> Result<(Taken, Turn), TurnedAway> {
+    pub(crate) async fn connected(self) -> Result<(TakenConn, Turn), TurnedAway> {
         let nodes = &self.pool.nodes;
         let mut patience = Patience::default();
         let mut was_elsewhere = false;
@@ -117,9 +117,9 @@ impl TransactionRequest {
     /// Waits for slot and connection.
     async fn got(
         &self,
-        presence: &Presence,
+        presence: &NodePresence,
         is_late: bool,
-    ) -> Result<(Slot, WaitTimes, Result<Taken, TakeError>), TurnedAway> {
+    ) -> Result<(Slot, WaitTimes, Result<TakenConn, TakeError>), TurnedAway> {
         let (node, pool) = (&presence.0, &self.pool);
         let (mut slot, mut waits) = self.admitted(presence, is_late, Some(pool.room(node))).await?;
         waits.has_waited |= is_late;
@@ -136,7 +136,7 @@ impl TransactionRequest {
     }
 
     /// Waits for a turn of a client that has a connection.
-    pub(crate) async fn turned(self, presence: Presence) -> Result<Turn, TurnedAway> {
+    pub(crate) async fn turned(self, presence: NodePresence) -> Result<Turn, TurnedAway> {
         loop {
             let (slot, waits) = self.admitted(&presence, false, None).await?;
             if let Some(passage) = self.pool.database.begin() {
@@ -149,7 +149,7 @@ impl TransactionRequest {
     /// before arrives at its gate only now.
     async fn admitted(
         &self,
-        Presence(node): &Presence,
+        NodePresence(node): &NodePresence,
         is_late: bool,
         room: Option<&Arc<Room>>,
     ) -> Result<(Slot, WaitTimes), TurnedAway> {
@@ -172,7 +172,7 @@ impl TransactionRequest {
         Ok((slot??, WaitTimes { since, came, at_door, has_waited }))
     }
 
-    fn begun(&self, slot: Slot, passage: Passage, presence: Presence, waits: &WaitTimes) -> Turn {
+    fn begun(&self, slot: Slot, passage: ActiveTransaction, presence: NodePresence, waits: &WaitTimes) -> Turn {
         let class = self.about.class;
         let mut begun = waits.since;
         if waits.has_waited {

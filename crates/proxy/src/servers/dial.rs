@@ -23,25 +23,25 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// Stream to a server, the way on which others reach the same server, and the data that bind a proof to the stream if
 /// it is encrypted.
-pub(crate) struct Dialled {
+pub(crate) struct DialedStream {
     pub(crate) io: Box<dyn Io>,
-    pub(crate) way: Way,
+    pub(crate) way: ServerRoute,
     pub(crate) end_point: Option<Vec<u8>>,
 }
 
 /// Way to a server that a connection has taken: its host's name may mean another server by now.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct ServerRoute {
     host: ServerAddress,
     address: Option<SocketAddr>,
     /// Encryption of everything that is sent on it.
     encryption: Option<Arc<ClientConfig>>,
 }
 
-impl Way {
+impl ServerRoute {
     /// Way that no connection has taken yet.
-    pub(crate) fn to(host: ServerAddress) -> Way {
-        Way { host, address: None, encryption: None }
+    pub(crate) fn to(host: ServerAddress) -> ServerRoute {
+        ServerRoute { host, address: None, encryption: None }
     }
 
     pub(crate) fn host(&self) -> &ServerAddress {
@@ -138,20 +138,20 @@ pub(crate) async fn dial(
     host: &ServerAddress,
     mode: SslMode,
     config: Option<&Arc<ClientConfig>>,
-) -> io::Result<Dialled> {
-    let mut way = Way::to(host.clone());
+) -> io::Result<DialedStream> {
+    let mut way = ServerRoute::to(host.clone());
     let mut io = way.reach().await?;
     let Some(config) = config.filter(|_| matches!(host, ServerAddress::Tcp(..))) else {
-        return Ok(Dialled { io, way, end_point: None });
+        return Ok(DialedStream { io, way, end_point: None });
     };
     if has_encryption(&mut io).await? {
         let stream = encrypt(io, host, config).await?;
         let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
         let end_point = certificate.and_then(|certificate| wire::tls::end_point(certificate));
         way.encryption = Some(Arc::clone(config));
-        return Ok(Dialled { io: Box::new(stream), way, end_point });
+        return Ok(DialedStream { io: Box::new(stream), way, end_point });
     }
-    if mode == SslMode::Prefer { Ok(Dialled { io, way, end_point: None }) } else { Err(unsupported()) }
+    if mode == SslMode::Prefer { Ok(DialedStream { io, way, end_point: None }) } else { Err(unsupported()) }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_millis(300);
 const ALONE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Pools without a spare connection.
-pub(crate) struct Full {
+pub(crate) struct FullPools {
     begun: Instant,
     /// Time at which a client last got a connection, in milliseconds since `begun`.
     moved_ms: AtomicU64,
@@ -37,9 +37,9 @@ pub(crate) struct Full {
     is_tried: AtomicBool,
 }
 
-impl Full {
-    pub(crate) fn new() -> Full {
-        Full {
+impl FullPools {
+    pub(crate) fn new() -> FullPools {
+        FullPools {
             begun: Instant::now(),
             moved_ms: AtomicU64::new(0),
             alone: Mutex::default(),

@@ -6,7 +6,7 @@
 use crate::servers::login::Servers;
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
-use crate::servers::server_conn::{Failed, ServerConn};
+use crate::servers::server_conn::{QuestionFailed, ServerConn};
 use crate::servers::succession::{ServerReport, TimelineHistory, position};
 use statement::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
@@ -86,7 +86,7 @@ impl NodeWatch {
         }
     }
 
-    async fn look(&mut self, node: &Node) -> Result<ServerReport, Failed> {
+    async fn look(&mut self, node: &Node) -> Result<ServerReport, QuestionFailed> {
         if let Some(connection) = &mut self.connection
             && let Ok(rows) = connection.ask(QUESTION).await
         {
@@ -100,7 +100,7 @@ impl NodeWatch {
     }
 
     /// Asks for the history of a timeline when it is new.
-    async fn with_history(&mut self, mut said: ServerReport) -> Result<ServerReport, Failed> {
+    async fn with_history(&mut self, mut said: ServerReport) -> Result<ServerReport, QuestionFailed> {
         let Some(connection) = self.connection.as_mut().filter(|_| said.timeline != 0) else { return Ok(said) };
         if self.history.0 != said.timeline {
             let history = match said.timeline {
@@ -115,14 +115,14 @@ impl NodeWatch {
 }
 
 /// Returns the timelines that led to this one, if the server reports them.
-async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<TimelineHistory>, Failed> {
+async fn history_of(timeline: u32, connection: &mut ServerConn) -> Result<Option<TimelineHistory>, QuestionFailed> {
     if one(connection.ask(MAY_READ).await?).as_deref() != Some("t") {
         return Ok(None);
     }
     let text = format!("SELECT pg_catalog.pg_read_file('pg_wal/{timeline:08X}.history', 0, 1048576, true)");
     match connection.ask(&text).await {
         Ok(rows) => Ok(one(rows).and_then(|text| TimelineHistory::parse(&text))),
-        Err(Failed::Said(error)) => {
+        Err(QuestionFailed::Said(error)) => {
             tracing::info!(timeline, error = error.message(), "the history of a timeline cannot be read");
             Ok(None)
         }
@@ -143,7 +143,7 @@ async fn ended(connection: &mut Option<ServerConn>) {
     }
 }
 
-fn said(rows: Vec<Vec<Option<String>>>) -> Result<ServerReport, Failed> {
+fn said(rows: Vec<Vec<Option<String>>>) -> Result<ServerReport, QuestionFailed> {
     let confused = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the server has not said what it is");
     let row = rows.into_iter().next().ok_or_else(confused)?;
     let mut columns = row.into_iter().map(Option::unwrap_or_default);

@@ -29,7 +29,7 @@ const CAP_SYS_NICE: u64 = 1 << 23;
 
 /// Rights of this process over other processes.
 #[derive(Clone, Copy, Debug)]
-struct Rights {
+struct ProcessRights {
     user: u32,
     /// Capabilities that count on the host itself: in a user namespace none do.
     capabilities: u64,
@@ -69,15 +69,15 @@ pub(crate) struct ControlledProcess {
 #[derive(Debug)]
 pub(crate) struct Internal {
     is_on: bool,
-    rights: Rights,
+    rights: ProcessRights,
     was_told: AtomicBool,
 }
 
-impl Rights {
-    fn of_this_process() -> Rights {
+impl ProcessRights {
+    fn of_this_process() -> ProcessRights {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-        Rights { user: geteuid().as_raw(), capabilities: capabilities(&status, &users) }
+        ProcessRights { user: geteuid().as_raw(), capabilities: capabilities(&status, &users) }
     }
 
     fn has(&self, capability: u64) -> bool {
@@ -129,7 +129,7 @@ impl fmt::Display for FixedReason {
 
 impl Internal {
     pub(crate) fn new(is_on: bool) -> Internal {
-        Internal { is_on, rights: Rights::of_this_process(), was_told: AtomicBool::new(false) }
+        Internal { is_on, rights: ProcessRights::of_this_process(), was_told: AtomicBool::new(false) }
     }
 
     /// Returns the priority control for the process that serves a new connection. The files are read on a blocking
@@ -256,10 +256,10 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_that_cannot_be_given_back() {
-        let plain = Rights { user: 101, capabilities: 0 };
-        let other = Rights { user: 102, capabilities: 0 };
-        let nice = Rights { user: 102, capabilities: CAP_SYS_NICE };
-        let root = Rights { user: 0, capabilities: CAP_SYS_NICE | CAP_SYS_ADMIN };
+        let plain = ProcessRights { user: 101, capabilities: 0 };
+        let other = ProcessRights { user: 102, capabilities: 0 };
+        let nice = ProcessRights { user: 102, capabilities: CAP_SYS_NICE };
+        let root = ProcessRights { user: 0, capabilities: CAP_SYS_NICE | CAP_SYS_ADMIN };
         let usual = process(|_| {});
         assert_eq!(plain.suffice(&usual), Err(FixedReason::NoWayBack));
         assert_eq!(other.suffice(&usual), Err(FixedReason::OtherUser(101)));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_process_and_its_group_are_lowered_and_have_their_own_again() {
-        let rights = Rights::of_this_process();
+        let rights = ProcessRights::of_this_process();
         let mut child = Command::new("setsid").args(["sleep", "60"]).spawn().expect("a process");
         let pid = i32::try_from(child.id()).expect("a number");
         // The process has a session, and so a group, of its own before it becomes the other program.

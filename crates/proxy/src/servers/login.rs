@@ -4,10 +4,10 @@
 //! `sslmode=disable`.
 
 use crate::clients::reach::ServerCancel;
-use crate::servers::dial::{self, Dialled};
+use crate::servers::dial::{self, DialedStream};
 use crate::servers::passwords::Passwords;
-use crate::servers::proof::{self, Exchange, Secret};
-use crate::servers::server_conn::{Failed, ServerConn, error_of};
+use crate::servers::proof::{self, ScramExchange, Secret};
+use crate::servers::server_conn::{QuestionFailed, ServerConn, error_of};
 use crate::servers::url::{ServerAddress, SslMode, Url};
 use crate::statements::message;
 use bytes::BytesMut;
@@ -28,8 +28,8 @@ pub(crate) struct Servers {
     pub(crate) passwords: Arc<Passwords>,
 }
 
-fn failed(message: &'static str) -> Failed {
-    Failed::Said(SqlError::new(SqlState::CONNECTION_FAILURE, message))
+fn failed(message: &'static str) -> QuestionFailed {
+    QuestionFailed::Said(SqlError::new(SqlState::CONNECTION_FAILURE, message))
 }
 
 impl Servers {
@@ -44,7 +44,7 @@ impl Servers {
     }
 
     /// Connects the URL's user to the URL's database, for the proxy's own questions.
-    pub(crate) async fn connect_own(&self, host: &ServerAddress) -> Result<ServerConn, Failed> {
+    pub(crate) async fn connect_own(&self, host: &ServerAddress) -> Result<ServerConn, QuestionFailed> {
         self.connect(host, &self.url.user, &self.url.database, &Secret::Nothing).await
     }
 
@@ -67,7 +67,7 @@ impl Servers {
         user: &str,
         database: &str,
         secret: &Secret,
-    ) -> Result<ServerConn, Failed> {
+    ) -> Result<ServerConn, QuestionFailed> {
         let limit = self.url.connect_timeout.unwrap_or(LOGIN_TIME);
         let in_time = tokio::time::timeout(limit, self.log_in(host, user, database, secret)).await;
         in_time.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time").into()))
@@ -79,8 +79,8 @@ impl Servers {
         user: &str,
         database: &str,
         secret: &Secret,
-    ) -> Result<ServerConn, Failed> {
-        let Dialled { io, way, end_point } = dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
+    ) -> Result<ServerConn, QuestionFailed> {
+        let DialedStream { io, way, end_point } = dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
         let may_be_clear =
             way.is_encrypted() || matches!(host, ServerAddress::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
         let mut server = ServerConn::new(io, Arc::new(ServerCancel::new(way.clone())));
@@ -126,7 +126,7 @@ impl Servers {
                     server.line = Arc::new(ServerCancel::with_key(way.clone(), pid, secret));
                 }
                 b'S' => server.note(&body),
-                b'E' => return Err(Failed::Said(error_of(&body))),
+                b'E' => return Err(QuestionFailed::Said(error_of(&body))),
                 b'Z' => return Ok(server),
                 // Notices.
                 b'N' | b'v' => {}
@@ -140,9 +140,9 @@ impl Servers {
     }
 }
 
-fn no_password(user: &str) -> Failed {
+fn no_password(user: &str) -> QuestionFailed {
     let message = format!("the server asks for a password of user \"{user}\", which is not known here");
-    Failed::Said(SqlError::new(SqlState::INVALID_PASSWORD, message))
+    QuestionFailed::Said(SqlError::new(SqlState::INVALID_PASSWORD, message))
 }
 
 fn startup(out: &mut BytesMut, user: &str, database: &str) {
@@ -168,11 +168,11 @@ async fn prove(
     end_point: Option<&[u8]>,
     has_plus: bool,
     secret: &Secret,
-) -> Result<(), Failed> {
+) -> Result<(), QuestionFailed> {
     let refused = || failed("the server's part in SCRAM-SHA-256 is wrong");
     // The keys of a client are bound to nothing: they prove on any channel.
     let bound_to = end_point.filter(|_| has_plus);
-    let (exchange, first) = Exchange::begin(bound_to, end_point.is_some()).ok_or_else(refused)?;
+    let (exchange, first) = ScramExchange::begin(bound_to, end_point.is_some()).ok_or_else(refused)?;
     let mechanism = if bound_to.is_some() { "SCRAM-SHA-256-PLUS" } else { "SCRAM-SHA-256" };
     message::put(&mut server.out, b'p', |out| {
         out.extend_from_slice(mechanism.as_bytes());
@@ -189,10 +189,10 @@ async fn prove(
 }
 
 /// Returns the text of an authentication message of this code.
-async fn sasl(server: &mut ServerConn, code: i32) -> Result<String, Failed> {
+async fn sasl(server: &mut ServerConn, code: i32) -> Result<String, QuestionFailed> {
     match server.next().await? {
         (b'R', body) if body.starts_with(&code.to_be_bytes()) => Ok(String::from_utf8_lossy(&body[4..]).into_owned()),
-        (b'E', body) => Err(Failed::Said(error_of(&body))),
+        (b'E', body) => Err(QuestionFailed::Said(error_of(&body))),
         _ => Err(failed("the server's part in SCRAM-SHA-256 is wrong")),
     }
 }

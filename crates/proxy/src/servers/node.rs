@@ -78,7 +78,7 @@ pub(crate) struct NodeReport {
 
 /// Transaction that is at a node, or on its way there. Dropping it leaves the node.
 #[derive(Debug)]
-pub(crate) struct Presence(pub(crate) Arc<Node>);
+pub(crate) struct NodePresence(pub(crate) Arc<Node>);
 
 impl Node {
     pub(crate) fn new(number: usize, host: ServerAddress, door: Door) -> Node {
@@ -150,13 +150,13 @@ impl Node {
     }
 
     /// Adds a transaction to the node.
-    pub(crate) fn enter(self: &Arc<Node>) -> Presence {
+    pub(crate) fn enter(self: &Arc<Node>) -> NodePresence {
         self.active.fetch_add(1, Relaxed);
-        Presence(Arc::clone(self))
+        NodePresence(Arc::clone(self))
     }
 }
 
-impl Drop for Presence {
+impl Drop for NodePresence {
     fn drop(&mut self) {
         self.0.active.fetch_sub(1, Relaxed);
     }

@@ -7,7 +7,7 @@
 
 use crate::servers::health;
 use crate::servers::login::Servers;
-use crate::servers::node::{Node, Presence, Standing};
+use crate::servers::node::{Node, NodePresence, Standing};
 use crate::servers::pool::Pool;
 use crate::servers::succession::{ServerReport, Succession, Verdict};
 use crate::servers::target::TargetRole;
@@ -150,7 +150,7 @@ impl Nodes {
     }
 
     /// Returns the best suitable server: the one with the fewest transactions, the first of the list among equals.
-    fn pick(&self, target: TargetRole) -> Option<Presence> {
+    fn pick(&self, target: TargetRole) -> Option<NodePresence> {
         let suited = self.all.iter().filter(|node| self.suits(node, target));
         let by_need = |node: &&Arc<Node>| {
             let is_second = target == TargetRole::PreferStandby && node.standing() != Standing::Standby;
@@ -167,7 +167,7 @@ impl Nodes {
         self: &Arc<Nodes>,
         target: TargetRole,
         patience: &mut Patience,
-    ) -> Result<Presence, SqlError> {
+    ) -> Result<NodePresence, SqlError> {
         if !self.must_ask(target) {
             return Ok(self.all[0].enter());
         }
@@ -179,7 +179,7 @@ impl Nodes {
         Box::pin(self.wait_for(target, patience)).await
     }
 
-    async fn wait_for(&self, target: TargetRole, patience: &mut Patience) -> Result<Presence, SqlError> {
+    async fn wait_for(&self, target: TargetRole, patience: &mut Patience) -> Result<NodePresence, SqlError> {
         let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
         self.waiting.fetch_add(1, Relaxed);
         let _waiting = WaitingTransaction(self);

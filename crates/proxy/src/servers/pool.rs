@@ -5,15 +5,15 @@
 //! respect. A transaction that wants the primary gets a connection whose server has said on it that it is the primary.
 
 use crate::clients::consent::Consent;
-use crate::clients::database::{DatabaseState, Passage};
-use crate::servers::full::Full;
+use crate::clients::database::{ActiveTransaction, DatabaseState};
+use crate::servers::full::FullPools;
 use crate::servers::internal::Internal;
 use crate::servers::node::Node;
 use crate::servers::nodes::{Nodes, Patience};
 use crate::servers::params::Params;
 use crate::servers::proof::Secret;
-use crate::servers::server_conn::{Failed, ServerConn, Settled};
-use crate::servers::sight::Sight;
+use crate::servers::server_conn::{QuestionFailed, ServerConn, Settled};
+use crate::servers::sight::ConnStatus;
 use crate::servers::target::TargetRole;
 use crate::statements::session_settings::SessionSettings;
 use locked::Locked;
@@ -59,7 +59,7 @@ impl Default for PoolLimits {
 
 /// Parameters that a client is told which logs in with certain settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Welcome {
+pub(crate) struct LoginParameters {
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) params: Arc<Params>,
 }
@@ -75,11 +75,11 @@ pub(crate) struct Pool {
     limits: Mutex<PoolLimits>,
     /// Number of RECONNECTs: connections from before the last one serve nobody any more.
     generation: AtomicU64,
-    sights: Mutex<Vec<Weak<Sight>>>,
+    sights: Mutex<Vec<Weak<ConnStatus>>>,
     /// Connections to each node, in the order of the nodes.
     pub(crate) shelves: Box<[Shelf]>,
     /// Cached logins, by the settings that clients have asked for.
-    welcomes: Mutex<HashMap<SessionSettings, Welcome>>,
+    welcomes: Mutex<HashMap<SessionSettings, LoginParameters>>,
     /// Last answers about its user.
     pub(crate) consent: Consent,
 }
@@ -93,11 +93,11 @@ pub(crate) struct Shelf {
     idle: Mutex<Vec<Box<ServerConn>>>,
     /// Number of connections.
     pub(crate) count: Arc<AtomicUsize>,
-    pub(crate) full: Full,
+    pub(crate) full: FullPools,
 }
 
 /// Connection in use.
-pub(crate) struct Taken {
+pub(crate) struct TakenConn {
     pub(crate) server: Box<ServerConn>,
     pub(crate) node: Arc<Node>,
     /// Place of the connection, unless a transaction's slot has it.
@@ -143,7 +143,7 @@ impl Pool {
             size: AtomicUsize::new(limits.size),
             idle: Mutex::default(),
             count: Arc::default(),
-            full: Full::new(),
+            full: FullPools::new(),
         };
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
@@ -200,7 +200,7 @@ impl Pool {
         node: &Arc<Node>,
         target: TargetRole,
         now: Instant,
-    ) -> Result<Taken, TakeError> {
+    ) -> Result<TakenConn, TakeError> {
         let shelf = &self.shelves[node.number];
         let must_be_primary = self.nodes.are_asked && target == TargetRole::Primary;
         let server = loop {
@@ -223,7 +223,7 @@ impl Pool {
             }
         };
         shelf.full.moves();
-        Ok(Taken { server, node: Arc::clone(node), place: None })
+        Ok(TakenConn { server, node: Arc::clone(node), place: None })
     }
 
     /// Returns an idle connection that is as good as new, if there is any.
@@ -281,20 +281,20 @@ impl Pool {
     }
 
     /// Asks a server if it accepts the user.
-    pub(crate) async fn is_let_in(&self, node: &Node) -> Result<(), Failed> {
+    pub(crate) async fn is_let_in(&self, node: &Node) -> Result<(), QuestionFailed> {
         let secret = self.secret.locked_anyway().clone();
         self.nodes.servers.connect(&node.host, &self.user, &self.name, &secret).await.map(drop)
     }
 
     /// Handles a failed connection to a server.
-    fn not_taken(&self, node: &Node, failed: Failed) -> TakeError {
+    fn not_taken(&self, node: &Node, failed: QuestionFailed) -> TakeError {
         let (error, is_away) = match failed {
-            Failed::Broken(error) => {
+            QuestionFailed::Broken(error) => {
                 let detail = format!("{}: {error}.", node.name);
                 (SqlError::new(SqlState::CONNECTION_FAILURE, "no server can be reached").detail(detail), true)
             }
             // The server is reachable, and has answered.
-            Failed::Said(error) => {
+            QuestionFailed::Said(error) => {
                 let is_away = matches!(
                     error.state(),
                     SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW
@@ -315,7 +315,10 @@ impl Pool {
     }
 
     /// Takes a connection for a question of the proxy's own, which a pause holds up, too.
-    pub(crate) async fn take_open(self: &Arc<Pool>, target: TargetRole) -> Result<(Taken, Passage), SqlError> {
+    pub(crate) async fn take_open(
+        self: &Arc<Pool>,
+        target: TargetRole,
+    ) -> Result<(TakenConn, ActiveTransaction), SqlError> {
         let mut patience = Patience::default();
         let since = Instant::now();
         loop {
@@ -329,7 +332,7 @@ impl Pool {
                     // The bound is set before another transaction takes the place.
                     self.room(node).bound(Some(ceiling));
                 }
-                Ok::<_, SqlError>(taken.map(|taken| Taken { place: Some(place), ..taken }))
+                Ok::<_, SqlError>(taken.map(|taken| TakenConn { place: Some(place), ..taken }))
             };
             let mut taken = match self.nodes.while_suited(node, target, taking).await {
                 Some(Ok(Ok(taken))) => taken,
@@ -361,7 +364,7 @@ impl Pool {
     }
 
     /// Puts a connection back that is idle in every respect. One that a late cancel may hit is closed.
-    pub(crate) fn put(&self, Taken { mut server, node, place }: Taken, now: Instant) {
+    pub(crate) fn put(&self, TakenConn { mut server, node, place }: TakenConn, now: Instant) {
         if server.line.is_in_doubt() {
             server.ends();
         }
@@ -388,11 +391,11 @@ impl Pool {
     }
 
     /// Returns the cached parameters for a client that asks for these settings, if there are any.
-    pub(crate) fn welcome(&self, asked: &SessionSettings) -> Option<Welcome> {
+    pub(crate) fn welcome(&self, asked: &SessionSettings) -> Option<LoginParameters> {
         self.welcomes.locked().get(asked).cloned()
     }
 
-    pub(crate) fn remember(&self, asked: SessionSettings, welcome: Welcome) {
+    pub(crate) fn remember(&self, asked: SessionSettings, welcome: LoginParameters) {
         let mut welcomes = self.welcomes.locked();
         if WELCOMES_MAX <= welcomes.len() {
             welcomes.clear();
@@ -411,7 +414,7 @@ impl Pool {
     }
 
     /// Returns its connections, as the views show them.
-    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+    pub(crate) fn sights(&self) -> Vec<Arc<ConnStatus>> {
         self.sights.locked().iter().filter_map(Weak::upgrade).collect()
     }
 

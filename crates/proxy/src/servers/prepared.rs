@@ -32,7 +32,7 @@ struct PreparedState {
 
 /// Messages to be sent before a statement can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum PrepareMessages {
     /// None: the statement is present.
     Nothing,
     /// `Parse`.
@@ -48,7 +48,7 @@ impl PreparedStatements {
     }
 
     /// Marks a statement as used in this batch. It counts as on its way if it is missing.
-    pub(crate) fn want(&mut self, statement: u64) -> Missing {
+    pub(crate) fn want(&mut self, statement: u64) -> PrepareMessages {
         let batch = self.batch;
         match self.statements.get_mut(&statement) {
             None => {
@@ -56,7 +56,7 @@ impl PreparedStatements {
                 let used = self.clock;
                 self.statements.insert(statement, PreparedState { used, comes_with: Some(batch), goes: false });
                 self.by_use.insert(used, statement);
-                Missing::Parse
+                PrepareMessages::Parse
             }
             Some(state) => {
                 if state.goes || state.used != self.clock {
@@ -66,11 +66,11 @@ impl PreparedStatements {
                     (state.used, state.goes) = (self.clock, false);
                 }
                 match state.comes_with {
-                    None => Missing::Nothing,
-                    Some(own) if own == batch => Missing::Nothing,
+                    None => PrepareMessages::Nothing,
+                    Some(own) if own == batch => PrepareMessages::Nothing,
                     Some(_) => {
                         state.comes_with = Some(batch);
-                        Missing::CloseAndParse
+                        PrepareMessages::CloseAndParse
                     }
                 }
             }
@@ -144,17 +144,17 @@ mod tests {
     fn what_is_not_sure_is_brought_again() {
         let mut prepared = PreparedStatements::default();
         prepared.next_batch();
-        assert_eq!(prepared.want(7), Missing::Parse);
-        assert_eq!(prepared.want(7), Missing::Nothing);
+        assert_eq!(prepared.want(7), PrepareMessages::Parse);
+        assert_eq!(prepared.want(7), PrepareMessages::Nothing);
         prepared.next_batch();
-        assert_eq!(prepared.want(7), Missing::CloseAndParse);
+        assert_eq!(prepared.want(7), PrepareMessages::CloseAndParse);
         prepared.is_there(7);
         prepared.next_batch();
-        assert_eq!(prepared.want(7), Missing::Nothing);
+        assert_eq!(prepared.want(7), PrepareMessages::Nothing);
         prepared.doubt_all();
-        assert_eq!(prepared.want(7), Missing::CloseAndParse);
+        assert_eq!(prepared.want(7), PrepareMessages::CloseAndParse);
         prepared.has_failed(7);
-        assert_eq!(prepared.want(7), Missing::CloseAndParse);
+        assert_eq!(prepared.want(7), PrepareMessages::CloseAndParse);
     }
 
     #[test]
@@ -170,16 +170,16 @@ mod tests {
         assert_eq!(prepared.evict(), Some(1));
         // A statement does not count while it is being closed, and may be present until that has happened.
         assert_eq!(prepared.evict(), None);
-        assert_eq!(prepared.want(1), Missing::CloseAndParse);
+        assert_eq!(prepared.want(1), PrepareMessages::CloseAndParse);
         prepared.is_gone(1);
-        assert_eq!((prepared.evict(), prepared.want(1)), (Some(2), Missing::Nothing));
+        assert_eq!((prepared.evict(), prepared.want(1)), (Some(2), PrepareMessages::Nothing));
         prepared.is_gone(2);
-        assert_eq!((prepared.want(2), prepared.evict()), (Missing::Parse, Some(3)));
+        assert_eq!((prepared.want(2), prepared.evict()), (PrepareMessages::Parse, Some(3)));
         // A server that has ignored the `Close` still has the statement.
         prepared.stays(3);
-        assert_eq!((prepared.want(3), prepared.evict()), (Missing::CloseAndParse, Some(4)));
+        assert_eq!((prepared.want(3), prepared.evict()), (PrepareMessages::CloseAndParse, Some(4)));
         // A statement that was brought and closed once more may have come back.
-        assert_eq!(prepared.want(4), Missing::CloseAndParse);
+        assert_eq!(prepared.want(4), PrepareMessages::CloseAndParse);
         while prepared.statements.get(&4).is_some_and(|state| !state.goes) {
             let next = 2_000 + prepared.clock;
             prepared.want(next);
@@ -187,7 +187,7 @@ mod tests {
         }
         prepared.is_gone(4);
         prepared.stays(4);
-        assert_eq!(prepared.want(4), Missing::CloseAndParse);
+        assert_eq!(prepared.want(4), PrepareMessages::CloseAndParse);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         let mut prepared = PreparedStatements::default();
         prepared.next_batch();
         let bring = |prepared: &mut PreparedStatements, statement| {
-            assert_eq!(prepared.want(statement), Missing::Parse);
+            assert_eq!(prepared.want(statement), PrepareMessages::Parse);
             std::iter::from_fn(|| prepared.evict()).take(2).collect::<Vec<_>>()
         };
         let closed: Vec<_> = (1..MANY).flat_map(|statement| bring(&mut prepared, statement)).collect();

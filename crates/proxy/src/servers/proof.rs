@@ -27,7 +27,7 @@ pub(crate) enum Secret {
 }
 
 /// SCRAM exchange that awaits the server's messages.
-pub(crate) struct Exchange {
+pub(crate) struct ScramExchange {
     first_bare: String,
     nonce: String,
     /// Header, with the data that bind the channel.
@@ -35,15 +35,15 @@ pub(crate) struct Exchange {
 }
 
 /// SCRAM exchange that awaits the server's proof.
-pub(crate) struct Awaiting {
+pub(crate) struct ScramFinal {
     all: String,
     server_key: [u8; KEY_BYTES],
 }
 
-impl Exchange {
+impl ScramExchange {
     /// Begins an exchange, and returns it with the first message. `bound_to`: the server's certificate, if it offers
     /// channel binding; `could`: it has one, but does not offer binding.
-    pub(crate) fn begin(bound_to: Option<&[u8]>, could: bool) -> Option<(Exchange, String)> {
+    pub(crate) fn begin(bound_to: Option<&[u8]>, could: bool) -> Option<(ScramExchange, String)> {
         let nonce = BASE64.encode(random::<NONCE_BYTES>().ok()?);
         let header = match (bound_to, could) {
             (Some(_), _) => "p=tls-server-end-point,,",
@@ -53,11 +53,11 @@ impl Exchange {
         let first_bare = format!("n=,r={nonce}");
         let first = format!("{header}{first_bare}");
         let binding = [header.as_bytes(), bound_to.unwrap_or_default()].concat();
-        Some((Exchange { first_bare, nonce, binding }, first))
+        Some((ScramExchange { first_bare, nonce, binding }, first))
     }
 
     /// Takes the server's first message and returns the proof.
-    pub(crate) fn answer(self, server_first: &str, secret: &Secret) -> Option<(Awaiting, String)> {
+    pub(crate) fn answer(self, server_first: &str, secret: &Secret) -> Option<(ScramFinal, String)> {
         let mut parts = server_first.split(',');
         let nonce = parts.next()?.strip_prefix("r=")?;
         let salt = BASE64.decode(parts.next()?.strip_prefix("s=")?).ok()?;
@@ -80,11 +80,11 @@ impl Exchange {
         let signature = sign(&hash(&keys.client), all.as_bytes());
         let proof: [u8; KEY_BYTES] = std::array::from_fn(|at| keys.client[at] ^ signature[at]);
         let last = format!("{without_proof},p={}", BASE64.encode(proof));
-        Some((Awaiting { all, server_key: keys.server }, last))
+        Some((ScramFinal { all, server_key: keys.server }, last))
     }
 }
 
-impl Awaiting {
+impl ScramFinal {
     /// True if the server's last message proves that it knows the password.
     pub(crate) fn is_proved_by(&self, server_last: &str) -> bool {
         let proof = server_last.strip_prefix("v=").and_then(|proof| BASE64.decode(proof).ok());
@@ -111,12 +111,12 @@ mod tests {
         for (bound_to, binding) in [(None, Binding::Impossible), (Some(&b"x"[..]), Binding::Wanted(b"x"))] {
             let verifier = Verifier::new("pencil").expect("random bytes");
             let text = verifier.to_string();
-            let (client, first) = Exchange::begin(bound_to, false).expect("random bytes");
+            let (client, first) = ScramExchange::begin(bound_to, false).expect("random bytes");
             let (server, answer) = scram::Exchange::begin(verifier, &first, binding).expect("a first message");
             let (client, last) = client.answer(&answer, &secret).expect("an answer");
             let (last, keys) = server.finish(&last).expect("it is the password");
             // The keys that the server has learned prove as well.
-            let (again, first) = Exchange::begin(None, false).expect("random bytes");
+            let (again, first) = ScramExchange::begin(None, false).expect("random bytes");
             let verifier: Verifier = text.parse().expect("a verifier");
             let (server, answer) = scram::Exchange::begin(verifier, &first, Binding::Impossible).expect("a message");
             let (_, proof) = again.answer(&answer, &Secret::Keys(keys)).expect("an answer");
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_server_that_plays_with_the_nonce_is_not_answered() {
         for first in ["r=x,s=AAAA,i=4096", "r=,s=AAAA,i=1", "e=x", ""] {
-            let (client, _) = Exchange::begin(None, false).expect("random bytes");
+            let (client, _) = ScramExchange::begin(None, false).expect("random bytes");
             assert!(client.answer(first, &Secret::Password("x".to_owned())).is_none(), "{first}");
         }
     }

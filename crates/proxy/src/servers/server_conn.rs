@@ -10,7 +10,7 @@ use crate::servers::dial::SILENCE;
 use crate::servers::internal::PriorityControl;
 use crate::servers::params::Params;
 use crate::servers::prepared::PreparedStatements;
-use crate::servers::sight::Sight;
+use crate::servers::sight::ConnStatus;
 use crate::statements::message;
 use crate::statements::session_settings::SessionSettings;
 use bytes::{Buf, BytesMut};
@@ -66,7 +66,7 @@ pub(crate) struct ServerConn {
     pub(crate) generation: u64,
     /// True if its server has said that it is no standby. For as long as the connection lives the server becomes none.
     is_of_primary: bool,
-    sight: Option<Arc<Sight>>,
+    sight: Option<Arc<ConnStatus>>,
 }
 
 /// Runtime that a connection belonged to before.
@@ -78,25 +78,27 @@ pub(crate) enum Settled {
 
 /// Reason why a question of the proxy's own has no answer.
 #[derive(Debug)]
-pub(crate) enum Failed {
+pub(crate) enum QuestionFailed {
     /// The connection is of no use any more.
     Broken(io::Error),
     /// The server has reported an error.
     Said(SqlError),
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Broken(error)
+impl From<io::Error> for QuestionFailed {
+    fn from(error: io::Error) -> QuestionFailed {
+        QuestionFailed::Broken(error)
     }
 }
 
-impl From<Failed> for SqlError {
-    fn from(failed: Failed) -> SqlError {
+impl From<QuestionFailed> for SqlError {
+    fn from(failed: QuestionFailed) -> SqlError {
         match failed {
-            Failed::Said(error) => error,
-            Failed::Broken(error) => SqlError::new(SqlState::CONNECTION_FAILURE, "the connection to the server failed")
-                .detail(format!("{error}.")),
+            QuestionFailed::Said(error) => error,
+            QuestionFailed::Broken(error) => {
+                SqlError::new(SqlState::CONNECTION_FAILURE, "the connection to the server failed")
+                    .detail(format!("{error}."))
+            }
         }
     }
 }
@@ -225,7 +227,7 @@ impl ServerConn {
     }
 
     /// Asks a question of the proxy's own, and returns the rows. The first error counts.
-    pub(crate) async fn ask(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+    pub(crate) async fn ask(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, QuestionFailed> {
         message::query(&mut self.out, text);
         self.unnamed = (0, 0);
         self.flush().await?;
@@ -233,10 +235,10 @@ impl ServerConn {
     }
 
     /// Asks such a question again for as long as it is cancelled, or takes too long: it is no statement of a client.
-    pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, Failed> {
+    pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, QuestionFailed> {
         for _ in 0..check::TRIES {
             match self.ask(text).await {
-                Err(Failed::Said(error)) if error.state() == SqlState::QUERY_CANCELED => {}
+                Err(QuestionFailed::Said(error)) if error.state() == SqlState::QUERY_CANCELED => {}
                 answer => return answer,
             }
         }
@@ -244,7 +246,7 @@ impl ServerConn {
     }
 
     /// True if its server says that it is no standby, or is none any more.
-    pub(crate) async fn is_of_primary(&mut self) -> Result<bool, Failed> {
+    pub(crate) async fn is_of_primary(&mut self) -> Result<bool, QuestionFailed> {
         // Servers from version 14 on have reported it at the login.
         if !self.is_of_primary && self.params.get("in_hot_standby") != Some("off") {
             let rows = self.ask("SELECT pg_catalog.pg_is_in_recovery()").await?;
@@ -265,7 +267,7 @@ impl ServerConn {
     }
 
     /// Reads the rows up to `ReadyForQuery`.
-    pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, Failed> {
+    pub(crate) async fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, QuestionFailed> {
         let (mut rows, mut error) = (Vec::new(), None);
         loop {
             let (kind, body) = self.next().await?;
@@ -277,7 +279,7 @@ impl ServerConn {
                 ReplyKind::Parameter => self.note(&body),
                 ReplyKind::Ready => {
                     self.has_read_all();
-                    return error.map_or(Ok(rows), |error| Err(Failed::Said(error)));
+                    return error.map_or(Ok(rows), |error| Err(QuestionFailed::Said(error)));
                 }
                 _ => {}
             }
@@ -301,8 +303,8 @@ impl ServerConn {
     }
 
     /// Makes the connection visible for as long as it lives.
-    pub(crate) fn show(&mut self) -> Weak<Sight> {
-        Arc::downgrade(self.sight.insert(Arc::new(Sight::new(&self.line))))
+    pub(crate) fn show(&mut self) -> Weak<ConnStatus> {
+        Arc::downgrade(self.sight.insert(Arc::new(ConnStatus::new(&self.line))))
     }
 
     /// Notes that the client of this number has it.
@@ -350,7 +352,7 @@ impl Drop for ServerConn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::dial::Way;
+    use crate::servers::dial::ServerRoute;
     use crate::servers::url::ServerAddress;
     use std::pin::Pin;
     use std::sync::Mutex;
@@ -396,7 +398,7 @@ mod tests {
         let limit = Arc::new(Mutex::new(Some(SILENCE)));
         let io = Box::new(Silent(tokio::io::sink(), Arc::clone(&limit)));
         let mut server =
-            ServerConn::new(io, Arc::new(ServerCancel::new(Way::to(ServerAddress::Tcp("a".to_owned(), 1)))));
+            ServerConn::new(io, Arc::new(ServerCancel::new(ServerRoute::to(ServerAddress::Tcp("a".to_owned(), 1)))));
         let now = || *limit.lock().expect("nobody fails");
         for _ in 0..3 {
             for bytes in [ROOM - 1, 1] {

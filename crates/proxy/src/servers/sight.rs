@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Description of a server connection.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct ConnStatus {
     pub(crate) host: ServerAddress,
     /// Process number at the server.
     pub(crate) pid: i32,
@@ -26,10 +26,10 @@ pub(crate) struct Sight {
     ticket: AtomicU64,
 }
 
-impl Sight {
-    pub(crate) fn new(line: &ServerCancel) -> Sight {
+impl ConnStatus {
+    pub(crate) fn new(line: &ServerCancel) -> ConnStatus {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Sight {
+        ConnStatus {
             host: line.host().clone(),
             pid: line.pid(),
             born: Instant::now(),

@@ -11,8 +11,8 @@
 use crate::ProxyState;
 use crate::servers::node::Node;
 use crate::servers::process::{Process, Stat};
-use crate::servers::server_conn::{Failed, ServerConn};
-use crate::servers::sight::Sight;
+use crate::servers::server_conn::{QuestionFailed, ServerConn};
+use crate::servers::sight::ConnStatus;
 use server::door::{Resource, ResourceSample, Stalls};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -66,12 +66,12 @@ struct LocalHost {
 /// Reason why nothing can be observed.
 #[derive(Debug)]
 enum WatchError {
-    Failed(Failed),
+    Failed(QuestionFailed),
     Rights,
 }
 
-impl From<Failed> for WatchError {
-    fn from(failed: Failed) -> WatchError {
+impl From<QuestionFailed> for WatchError {
+    fn from(failed: QuestionFailed) -> WatchError {
         WatchError::Failed(failed)
     }
 }
@@ -119,7 +119,7 @@ impl ProcessSample {
 
 /// Question for the state of these processes, and for the holders of their locks, if that matters: it stops the
 /// server's lock manager for a moment.
-fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
+fn question(sights: &[Arc<ConnStatus>], for_whom: bool) -> String {
     let blockers = "CASE WHEN wait_event_type = 'Lock' THEN pg_catalog.pg_blocking_pids(pid) END";
     let mut text = format!(
         "SELECT pid, state, wait_event_type, wait_event, {} \
@@ -134,7 +134,7 @@ fn question(sights: &[Arc<Sight>], for_whom: bool) -> String {
 }
 
 /// Returns the waiting transactions, and the idle ones that block them.
-fn stalls(seen: &[ProcessSample], sights: &[Arc<Sight>]) -> Stalls {
+fn stalls(seen: &[ProcessSample], sights: &[Arc<ConnStatus>]) -> Stalls {
     let ticket = |pid: i32| sights.iter().find(|sight| sight.pid == pid)?.ticket();
     let waits = seen.iter().filter_map(|one| Some((ticket(one.pid)?, one.waits))).collect();
     let is_idle = |pid: &&i32| seen.iter().any(|one| one.pid == **pid && one.is_idle);
@@ -144,7 +144,7 @@ fn stalls(seen: &[ProcessSample], sights: &[Arc<Sight>]) -> Stalls {
 
 impl LocalHost {
     /// Returns the processor time of the processes and of the host since the last call; new processes count nothing.
-    fn look(&mut self, sights: &[Arc<Sight>]) -> (Option<f64>, Option<f64>) {
+    fn look(&mut self, sights: &[Arc<ConnStatus>]) -> (Option<f64>, Option<f64>) {
         if PIDS_MAX < self.used.len() {
             self.used.clear();
         }
@@ -182,9 +182,13 @@ impl WatchConn {
         Ok(WatchConn { server, host: process.map(|_| LocalHost::default()) })
     }
 
-    async fn look(&mut self, sights: &[Arc<Sight>], for_whom: bool) -> Result<(ResourceSample, Stalls), WatchError> {
+    async fn look(
+        &mut self,
+        sights: &[Arc<ConnStatus>],
+        for_whom: bool,
+    ) -> Result<(ResourceSample, Stalls), WatchError> {
         let answer = time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
-        let late = |_| Failed::Broken(std::io::ErrorKind::TimedOut.into());
+        let late = |_| QuestionFailed::Broken(std::io::ErrorKind::TimedOut.into());
         let mut seen = Vec::new();
         for row in answer.map_err(late)?? {
             seen.extend(ProcessSample::of(&row)?);
@@ -253,7 +257,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
             }
         }
         let Some(open) = &mut eye else { continue };
-        let sights: Vec<Arc<Sight>> = shared.all_pools().iter().flat_map(|pool| pool.sights()).collect();
+        let sights: Vec<Arc<ConnStatus>> = shared.all_pools().iter().flat_map(|pool| pool.sights()).collect();
         let sights: Vec<_> = sights.into_iter().filter(|it| it.client().is_some() && it.host == node.host).collect();
         match open.look(&sights, is_stuck).await {
             Ok((sample, stalls)) => {
@@ -285,7 +289,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
 mod tests {
     use super::*;
     use crate::clients::reach::ServerCancel;
-    use crate::servers::dial::Way;
+    use crate::servers::dial::ServerRoute;
     use crate::servers::url;
     use gate::Ticket;
 
@@ -318,8 +322,11 @@ mod tests {
     #[test]
     fn who_waits_for_whom_is_told() {
         let sight = |pid, ticket: u64| {
-            let sight =
-                Sight::new(&ServerCancel::with_key(Way::to(url::ServerAddress::Tcp("a".to_owned(), 1)), pid, 0));
+            let sight = ConnStatus::new(&ServerCancel::with_key(
+                ServerRoute::to(url::ServerAddress::Tcp("a".to_owned(), 1)),
+                pid,
+                0,
+            ));
             sight.works_for(Some(Ticket::from_bits(ticket)));
             Arc::new(sight)
         };

@@ -6,7 +6,7 @@ use crate::clients::priority;
 use crate::servers::nodes::WatchOptions;
 use crate::servers::pool::PoolLimits;
 use crate::servers::target::TargetRole;
-use crate::setup::sessions::{self, Sessions};
+use crate::setup::sessions::{self, SessionDefaults};
 use crate::statements::resets::Resets;
 use settings::priority::Rules;
 use settings::sources::OptionError;
@@ -43,15 +43,15 @@ pub struct UpstreamOptions {
     /// Classes of clients by user, database and application.
     pub rules: Arc<Rules>,
     /// Settings that clients' sessions begin with.
-    pub sessions: Arc<Sessions>,
+    pub sessions: Arc<SessionDefaults>,
     /// All settings, for the views.
     pub settings: Defaults,
     /// Source from which the settings are read again; without it they cannot be reloaded.
-    pub again: Option<Again>,
+    pub again: Option<SettingsSource>,
 }
 
 /// Source of all settings.
-pub type Again = Arc<dyn Fn() -> Result<Defaults, OptionError> + Send + Sync>;
+pub type SettingsSource = Arc<dyn Fn() -> Result<Defaults, OptionError> + Send + Sync>;
 
 impl fmt::Debug for UpstreamOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@
 
 use crate::servers::node::{Node, Standing};
 use crate::servers::nodes::Nodes;
-use crate::servers::server_conn::Failed;
+use crate::servers::server_conn::QuestionFailed;
 use crate::servers::target::TargetRole;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Nodes {
         let node = &self.all()[0];
         let answer = match timeout(ANSWER_TIME, self.servers.connect_own(&node.host)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(Failed::Said(error))) if error.state() != SqlState::CANNOT_CONNECT_NOW => Ok(()),
+            Ok(Err(QuestionFailed::Said(error))) if error.state() != SqlState::CANNOT_CONNECT_NOW => Ok(()),
             Ok(Err(failed)) => Err(line(&failed.into())),
             Err(_) => Err("it did not answer in time".to_owned()),
         };

@@ -16,16 +16,16 @@ use std::sync::{Arc, Mutex, RwLock};
 use tokio::signal::unix::Signal;
 
 /// Options in force.
-pub(crate) struct Live {
+pub(crate) struct LiveOptions {
     options: RwLock<Arc<UpstreamOptions>>,
     generation: AtomicU32,
     /// Lock that serializes reloads.
     reading: Mutex<()>,
 }
 
-impl Live {
-    pub(crate) fn new(options: UpstreamOptions) -> Live {
-        Live { options: RwLock::new(Arc::new(options)), generation: AtomicU32::new(0), reading: Mutex::new(()) }
+impl LiveOptions {
+    pub(crate) fn new(options: UpstreamOptions) -> LiveOptions {
+        LiveOptions { options: RwLock::new(Arc::new(options)), generation: AtomicU32::new(0), reading: Mutex::new(()) }
     }
 }
 

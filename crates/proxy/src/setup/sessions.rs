@@ -18,13 +18,13 @@ const SUPERUSERS: &[&str] =
 
 /// Settings that clients' sessions begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sessions(SessionSettings);
+pub struct SessionDefaults(SessionSettings);
 
 /// Reads the settings of sessions.
 ///
 /// # Errors
 /// A setting cannot reach the servers' sessions.
-pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
+pub(crate) fn read(settings: &Defaults) -> Result<SessionDefaults, OptionError> {
     let mut sessions = SessionSettings::default();
     let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != SettingSource::Default);
     for setting in said {
@@ -47,12 +47,12 @@ pub(crate) fn read(settings: &Defaults) -> Result<Sessions, OptionError> {
         }
         sessions.set(name, setting.value);
     }
-    Ok(Sessions(sessions))
+    Ok(SessionDefaults(sessions))
 }
 
 /// Statement by which a session that has asked for these settings begins with the configured ones, except for those
 /// that the server has for its role or database. All names are qualified with `pg_catalog`.
-pub(crate) fn begin(Sessions(sessions): &Sessions, asked: &SessionSettings) -> String {
+pub(crate) fn begin(SessionDefaults(sessions): &SessionDefaults, asked: &SessionSettings) -> String {
     let mut rows = String::new();
     for (name, value) in sessions.iter().filter(|(name, _)| asked.get(name).is_none()) {
         rows.push_str(if rows.is_empty() { "(" } else { ", (" });
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use settings::sources::read_flag;
 
-    fn said(flags: &[&str]) -> Result<Sessions, String> {
+    fn said(flags: &[&str]) -> Result<SessionDefaults, String> {
         let mut settings = Defaults::default();
         for flag in flags {
             read_flag(flag, &mut settings).expect("a setting");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_sessions_goes_to_the_servers_or_is_refused_by_name() {
-        assert_eq!(said(&[]), Ok(Sessions::default()));
+        assert_eq!(said(&[]), Ok(SessionDefaults::default()));
         let sessions = said(&["statement_timeout=1500ms", "port=7", "overtake.priority=low", "TimeZone=UTC"]);
         let sessions = sessions.expect("settings");
         let names: Vec<&str> = sessions.0.iter().map(|(name, _)| name).collect();
@@ -95,7 +95,7 @@ mod tests {
         let asked = SessionSettings::from_iter([("timezone".to_owned(), "GMT".to_owned())]);
         let text = begin(&sessions, &asked);
         assert!(text.contains("(VALUES (E'statement_timeout', E'1500ms')) AS"), "{text}");
-        assert_eq!(begin(&Sessions(asked.clone()), &asked), "");
+        assert_eq!(begin(&SessionDefaults(asked.clone()), &asked), "");
         for wrong in
             ["overtake.path=row", "deadlock_timeout=2s", "log_min_duration_statement=1s", "transaction_read_only=on"]
         {

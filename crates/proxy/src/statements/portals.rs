@@ -4,21 +4,21 @@
 //! effect of a portal that is missing here, because it was not bound by a message or has gone with its transaction, is
 //! unknown.
 
-use crate::clients::outcome::Act;
-use crate::clients::priority::Served;
+use crate::clients::outcome::BlockEffect;
+use crate::clients::priority::LocalStatement;
 use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Portal {
-    pub(crate) act: Act,
+    pub(crate) act: BlockEffect,
     /// True if it may be a COPY FROM STDIN.
     pub(crate) copies_in: bool,
     /// The proxy's own statement, for which the server has a replacement.
-    pub(crate) served: Option<Served>,
+    pub(crate) served: Option<LocalStatement>,
 }
 
 /// Unknown portal: of SQL's DECLARE, for instance.
-static UNKNOWN: Portal = Portal { act: Act::Mixes, copies_in: false, served: None };
+static UNKNOWN: Portal = Portal { act: BlockEffect::Mixes, copies_in: false, served: None };
 
 #[derive(Debug, Default)]
 pub(crate) struct Portals {
@@ -76,25 +76,25 @@ mod tests {
     fn portals_do_what_was_bound_to_them() {
         let plain = |act| Portal { act, copies_in: false, served: None };
         let mut portals = Portals::default();
-        portals.bind(b"c", plain(Act::Commits));
-        portals.bind(b"", plain(Act::States));
+        portals.bind(b"c", plain(BlockEffect::Commits));
+        portals.bind(b"", plain(BlockEffect::States));
         let act = |portals: &Portals, name: &[u8]| portals.get(name).act;
         assert_eq!(
             [b"".as_slice(), b"c", b"d"].map(|name| act(&portals, name)),
-            [Act::States, Act::Commits, Act::Mixes]
+            [BlockEffect::States, BlockEffect::Commits, BlockEffect::Mixes]
         );
-        portals.bind(b"c", plain(Act::RollsBack));
-        assert_eq!(act(&portals, b"c"), Act::RollsBack);
+        portals.bind(b"c", plain(BlockEffect::RollsBack));
+        assert_eq!(act(&portals, b"c"), BlockEffect::RollsBack);
         portals.close(b"");
-        assert_eq!(act(&portals, b""), Act::Mixes);
+        assert_eq!(act(&portals, b""), BlockEffect::Mixes);
         // Few are kept, except those that differ from ordinary ones.
-        portals.bind(b"copy", Portal { copies_in: true, ..plain(Act::States) });
+        portals.bind(b"copy", Portal { copies_in: true, ..plain(BlockEffect::States) });
         for number in 0..10_000 {
-            portals.bind(format!("p{number}").as_bytes(), plain(Act::States));
-            assert_eq!(act(&portals, format!("p{number}").as_bytes()), Act::States);
+            portals.bind(format!("p{number}").as_bytes(), plain(BlockEffect::States));
+            assert_eq!(act(&portals, format!("p{number}").as_bytes()), BlockEffect::States);
         }
         assert!(portals.get(b"copy").copies_in && portals.named.len() < 100);
         portals.forget();
-        assert!(!portals.get(b"copy").copies_in && act(&portals, b"c") == Act::Mixes);
+        assert!(!portals.get(b"copy").copies_in && act(&portals, b"c") == BlockEffect::Mixes);
     }
 }

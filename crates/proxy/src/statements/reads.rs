@@ -27,7 +27,7 @@ const HARMLESS: &[&str] = &[
 
 /// Check of a text, part by part.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) struct ReadOnlyCheck {
     writes: bool,
     /// True if a statement has begun; the next field is true if any has.
     is_inside: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Reads {
     is_part: bool,
 }
 
-impl Reads {
+impl ReadOnlyCheck {
     pub(crate) fn word(&mut self, text: &[u8], at: usize, end: usize) {
         if self.writes {
             return;

@@ -5,7 +5,7 @@
 //! temporary object: only the server knows if the search path begins with `pg_temp`.) Silent effects of a function of
 //! the database are missed here as everywhere.
 
-use crate::statements::reads::Reads;
+use crate::statements::reads::ReadOnlyCheck;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use syntax::fingerprint::end_of_comment;
@@ -183,7 +183,7 @@ fn place_of(text: &[u8]) -> usize {
 
 /// Scans a text once. Almost all texts have none of the words.
 pub(crate) fn scan(text: &[u8]) -> Scan {
-    let (mut scan, mut reads) = (Scan::default(), Reads::default());
+    let (mut scan, mut reads) = (Scan::default(), ReadOnlyCheck::default());
     let (mut at, mut is_first) = (0, true);
     // Position of an INSERT or a MERGE, whose INTO follows.
     let mut into_at = None;

@@ -9,7 +9,7 @@
 
 use crate::clients::begin::StatementProperties;
 use crate::clients::block::{BlockCommand, bare};
-use crate::clients::priority::{self, Served};
+use crate::clients::priority::{self, LocalStatement};
 use crate::clients::shown::shortened;
 use crate::statements::repeated::Repeated;
 use crate::statements::scan::{Scan, scan};
@@ -142,7 +142,7 @@ pub(crate) struct Unnamed {
     /// Shared statement for all clients that send it, if it repeats.
     pub(crate) shared: Option<Arc<SharedStatement>>,
     pub(crate) scan: Scan,
-    pub(crate) set: Option<Served>,
+    pub(crate) set: Option<LocalStatement>,
 }
 
 /// Unnamed statement that existed before a message.
@@ -164,7 +164,7 @@ const MANY: usize = 1 << 10;
 struct NamedStatement {
     statement: Arc<SharedStatement>,
     /// Action of the proxy when it is executed.
-    set: Option<Served>,
+    set: Option<LocalStatement>,
     /// Number of the message that has named it.
     message: u64,
     /// Properties of a transaction that begins with it, if they were determined.
@@ -213,7 +213,7 @@ impl StatementNames {
     }
 
     /// Returns the action of the proxy when the statement of this name is executed.
-    pub(crate) fn set_of(&self, name: &[u8]) -> Option<&Served> {
+    pub(crate) fn set_of(&self, name: &[u8]) -> Option<&LocalStatement> {
         if name.is_empty() { self.unnamed.set.as_ref() } else { self.named.get(name)?.set.as_ref() }
     }
 
@@ -222,7 +222,7 @@ impl StatementNames {
         &mut self,
         name: &[u8],
         statement: Arc<SharedStatement>,
-        set: Option<Served>,
+        set: Option<LocalStatement>,
         (message, batch): (u64, u64),
     ) {
         let name: Arc<[u8]> = name.into();

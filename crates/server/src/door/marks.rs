@@ -42,13 +42,13 @@ pub enum Hot {
 
 /// Properties of statements that the settings need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct NeededMarks {
     /// True if a class depends on the expected length.
     pub(crate) fingerprints: bool,
     pub hot: HotRules,
 }
 
-impl Asked {
+impl NeededMarks {
     pub(crate) fn is_nothing(&self) -> bool {
         !self.fingerprints && self.hot.is_empty()
     }
@@ -132,8 +132,8 @@ pub(super) fn of_literal(name: u64, literal: Literal<'_>) -> Hot {
 mod tests {
     use super::*;
 
-    fn asked(rules: &str) -> Asked {
-        Asked { fingerprints: true, hot: HotRules::parse(rules).expect("rules") }
+    fn asked(rules: &str) -> NeededMarks {
+        NeededMarks { fingerprints: true, hot: HotRules::parse(rules).expect("rules") }
     }
 
     fn key(text: &str) -> Hot {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_nothing_gets_only_what_is_said() {
-        let nothing = Asked::default();
+        let nothing = NeededMarks::default();
         assert_eq!(nothing.marks(b"select 1"), Marks::default());
         let said = nothing.marks(b"select 1 /*hot_key='a%3A7'*/ ;");
         assert_eq!(said, Marks { fingerprint: None, hot: Hot::Tag(fingerprint::of_key("a:7").expect("a key")) });

@@ -4,11 +4,11 @@
 //! begins.
 
 use super::hot::HotRules;
-use super::marks::Asked;
+use super::marks::NeededMarks;
 use super::resources::Demands;
 use gate::control::{ControlSettings, Goal};
 use gate::model::Network;
-use gate::{AdmissionOrder, ClassSettings, GateSettings, Most, Reaction, Runaway};
+use gate::{AdmissionOrder, ClassSettings, GateSettings, Reaction, Runaway, SlotLimit};
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::time::Duration;
@@ -141,9 +141,9 @@ impl DoorOptions {
     }
 
     /// Properties of statements that the settings need.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn asked(&self) -> NeededMarks {
         let by_length = |class: &ClassSettings| matches!(class.order, AdmissionOrder::ShortestExpected { .. });
-        Asked { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
+        NeededMarks { fingerprints: self.gate.classes.iter().any(by_length), hot: self.hot.clone() }
     }
 
     /// True if some class limits the run time of its transactions.
@@ -209,8 +209,8 @@ fn class_with(gate: &GateSettings, index: usize, key: &str, value: &str) -> Opti
         "level" => class.level = value.parse().ok()?,
         "weight" => class.weight = value.parse().ok()?,
         "slots_min" => class.slots_min = value.parse().ok()?,
-        "slots_max" => class.slots_max = Most::Strict(value.parse().ok()?),
-        "slots_share" => class.slots_max = Most::Yielding(value.parse().ok()?),
+        "slots_max" => class.slots_max = SlotLimit::Strict(value.parse().ok()?),
+        "slots_share" => class.slots_max = SlotLimit::Yielding(value.parse().ok()?),
         "queue_max" => class.queue_max = Some(value.parse().ok()?),
         "wait_max" => class.wait_max = Some(time(value)?),
         "order" => {
@@ -306,12 +306,12 @@ mod tests {
         let [high, normal, low] = &options(&[text]).expect("classes").gate.classes[..] else { panic!("three classes") };
         assert_eq!(
             (low.slots_max, low.wait_max, low.queue_max),
-            (Most::Strict(4), Some(Duration::from_secs(10)), Some(100))
+            (SlotLimit::Strict(4), Some(Duration::from_secs(10)), Some(100))
         );
         assert_eq!((normal.level, normal.weight), (0, 3));
         assert!(matches!(normal.order, AdmissionOrder::ShortestExpected { .. }));
         assert!(matches!(normal.runaway, Some(Runaway { reaction: Reaction::Demote(_), .. })));
-        assert_eq!((high.slots_min, high.slots_max), (2, Most::Yielding(8)));
+        assert_eq!((high.slots_min, high.slots_max), (2, SlotLimit::Yielding(8)));
         for alone in ["runaway=20s", "runaway_to=cancel", "slots_min=1", "wait_max=1s", "order=shortest", "level=9"] {
             options(&[&format!("overtake.gate_classes=low {alone}")]).expect(alone);
         }

@@ -120,7 +120,7 @@ impl Changed {
         }
         // A copy: queries of earlier statements may still use the state before.
         let seen = Arc::new(self.seen.copy());
-        Changer { roles: &seen, user, database, notices }.apply(&change)?;
+        RoleChanger { roles: &seen, user, database, notices }.apply(&change)?;
         self.seen = seen;
         self.changes.push(change);
         Ok(())
@@ -134,7 +134,7 @@ impl Changed {
         let others = roles.changing.locked();
         let copy = roles.copy();
         for change in &self.changes {
-            Changer { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
+            RoleChanger { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
         }
         let state = copy.state.into_inner().anyway();
         Ok(Decided { roles, state, _others: others })
@@ -169,7 +169,7 @@ impl RoleChange {
 }
 
 /// User who makes a change, and the roles that it changes.
-struct Changer<'a> {
+struct RoleChanger<'a> {
     roles: &'a Roles,
     user: &'a str,
     database: &'a str,
@@ -188,7 +188,7 @@ fn exists(name: &str) -> SqlError {
     SqlError::new(SqlState::DUPLICATE_OBJECT, format!("role \"{name}\" already exists"))
 }
 
-impl Changer<'_> {
+impl RoleChanger<'_> {
     fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
         match change {
             RoleChange::Create { names, options, numbers } => {

@@ -1,8 +1,8 @@
 //! Aggregates, and windows with their frames.
 
 use super::ast::{Expr, ExprNode};
-use super::catalog::{CallableKind, Want};
-use super::exprs::{ExprScope, Gen};
+use super::catalog::{CallableKind, WantedType};
+use super::exprs::{ExprScope, QueryGenerator};
 use super::queries::DIRECTIONS;
 use super::types::{ELEMENTS, Ty};
 
@@ -24,7 +24,7 @@ const STEPS: [(Ty, &[&str]); 11] = [
 /// Rows that a frame leaves out.
 const EXCLUDES: [&str; 6] = ["", "", " exclude current row", " exclude group", " exclude ties", " exclude no others"];
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     /// Generates an aggregate that returns the type, or any type.
     pub fn aggregate(&mut self, ty: Option<Ty>, depth: usize, scope: &ExprScope, exact: bool) -> Option<Expr> {
         let catalog = self.catalog;
@@ -36,11 +36,14 @@ impl Gen<'_> {
                 continue;
             }
             let element = match (callable.returns, ty) {
-                (Want::Exact(returned), Some(ty)) if returned == ty => *self.rng.pick(&ELEMENTS),
-                (Want::Element, Some(ty)) if ELEMENTS.contains(&ty) => ty,
-                (Want::Array, Some(ty)) if ty.element().is_some() => ty.element().expect("it is an array"),
+                (WantedType::Exact(returned), Some(ty)) if returned == ty => *self.rng.pick(&ELEMENTS),
+                (WantedType::Element, Some(ty)) if ELEMENTS.contains(&ty) => ty,
+                (WantedType::Array, Some(ty)) if ty.element().is_some() => ty.element().expect("it is an array"),
                 (_, None) => *self.rng.pick(&ELEMENTS),
-                (Want::Exact(_) | Want::Element | Want::Array | Want::Any | Want::Word, Some(_)) => continue,
+                (
+                    WantedType::Exact(_) | WantedType::Element | WantedType::Array | WantedType::Any | WantedType::Word,
+                    Some(_),
+                ) => continue,
             };
             let made = self.aggregate_call(at, element, depth, scope);
             if !(exact && made.vague) {
@@ -186,9 +189,9 @@ impl Gen<'_> {
             // Results that show the order of their inputs are left out: arrays, JSON, concatenated texts, and sums of
             // floating-point numbers.
             let in_any_order = match callable.returns {
-                Want::Exact(ty) => ty.element().is_none() && ty != Ty::Json && !ty.is_float(),
-                Want::Element => true,
-                Want::Array | Want::Any | Want::Word => false,
+                WantedType::Exact(ty) => ty.element().is_none() && ty != Ty::Json && !ty.is_float(),
+                WantedType::Element => true,
+                WantedType::Array | WantedType::Any | WantedType::Word => false,
             };
             if callable.kind != CallableKind::Aggregate || !in_any_order || callable.signature.starts_with("string_agg")
             {

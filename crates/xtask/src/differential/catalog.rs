@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Place of an argument.
 #[derive(Clone, Debug)]
 pub struct ArgumentSlot {
-    pub want: Want,
+    pub want: WantedType,
     /// Literals that make sense here.
     pub pool: Option<&'static [&'static str]>,
     /// Form around a value that is no literal, which brings it into the function's domain.
@@ -20,7 +20,7 @@ pub struct ArgumentSlot {
 
 /// Type of an argument or a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum WantedType {
     Exact(Ty),
     /// Type that the call's polymorphic places share, or the array of it.
     Element,
@@ -50,7 +50,7 @@ pub struct Callable {
     /// SQL with `$0` to `$9` where the arguments go.
     pub template: String,
     pub slots: Vec<ArgumentSlot>,
-    pub returns: Want,
+    pub returns: WantedType,
     pub kind: CallableKind,
     /// True if the last digits may differ: a library of floating-point functions, or the order of a sum.
     pub vague: bool,
@@ -142,10 +142,10 @@ impl Catalog {
             let mut text = callable.template.clone();
             for (at, slot) in callable.slots.iter().enumerate() {
                 let value = match (slot.want, slot.pool) {
-                    (Want::Word, Some(pool)) => pool[0].to_owned(),
-                    (Want::Exact(ty), _) => format!("null::{}", ty.name()),
-                    (Want::Array, _) => "null::integer[]".to_owned(),
-                    (Want::Element | Want::Any | Want::Word, _) => "null::integer".to_owned(),
+                    (WantedType::Word, Some(pool)) => pool[0].to_owned(),
+                    (WantedType::Exact(ty), _) => format!("null::{}", ty.name()),
+                    (WantedType::Array, _) => "null::integer[]".to_owned(),
+                    (WantedType::Element | WantedType::Any | WantedType::Word, _) => "null::integer".to_owned(),
                 };
                 text = text.replace(&format!("${at}"), &value);
             }
@@ -240,7 +240,7 @@ fn forms(known: &KnownExceptions) -> Vec<Callable> {
             if !is_known(known, &signature) {
                 let slots = places.iter().map(|place| slot(place)).collect();
                 let returns = want(result);
-                let vague = kind == CallableKind::Window && returns == Want::Exact(Ty::Float8);
+                let vague = kind == CallableKind::Window && returns == WantedType::Exact(Ty::Float8);
                 all.push(Callable { signature, template: (*template).to_owned(), slots, returns, kind, vague });
             }
         }
@@ -260,19 +260,19 @@ fn ty(name: &str) -> Ty {
     Ty::by_name(name).unwrap_or_else(|| panic!("{name} is no type"))
 }
 
-fn want(text: &str) -> Want {
+fn want(text: &str) -> WantedType {
     match text {
-        "elem" => Want::Element,
-        "array" => Want::Array,
-        "any" => Want::Any,
-        name => Want::Exact(ty(name)),
+        "elem" => WantedType::Element,
+        "array" => WantedType::Array,
+        "any" => WantedType::Any,
+        name => WantedType::Exact(ty(name)),
     }
 }
 
 /// Reads a place of a form.
 fn slot(text: &str) -> ArgumentSlot {
     if let Some(name) = text.strip_prefix('@') {
-        return ArgumentSlot { want: Want::Word, pool: Some(pool(name)), wrap: None };
+        return ArgumentSlot { want: WantedType::Word, pool: Some(pool(name)), wrap: None };
     }
     let (name, of) = text.split_once('@').map_or((text, None), |(name, of)| (name, Some(of)));
     ArgumentSlot { want: want(name), pool: of.map(pool), wrap: None }
@@ -280,17 +280,17 @@ fn slot(text: &str) -> ArgumentSlot {
 
 /// Returns the places of a function with these argument types, if all of them can be filled.
 fn slots(name: &str, arguments: &[u32]) -> Option<Vec<ArgumentSlot>> {
-    let wants: Option<Vec<Want>> = arguments.iter().map(|oid| polymorphic(*oid)).collect();
+    let wants: Option<Vec<WantedType>> = arguments.iter().map(|oid| polymorphic(*oid)).collect();
     let wants = wants?;
     let first = match wants.first() {
-        Some(Want::Exact(ty)) => ty.name(),
-        Some(Want::Element) => "elem",
-        Some(Want::Array | Want::Any | Want::Word) | None => "",
+        Some(WantedType::Exact(ty)) => ty.name(),
+        Some(WantedType::Element) => "elem",
+        Some(WantedType::Array | WantedType::Any | WantedType::Word) | None => "",
     };
     let hints =
         HINTS.iter().find(|(of, at, _)| *of == name && (at.is_empty() || *at == first)).map_or(&[][..], |hint| hint.2);
     let parts_of_time = ["extract", "date_part"].contains(&name).then(|| match wants.get(1) {
-        Some(Want::Exact(ty)) => fields(ty.name()),
+        Some(WantedType::Exact(ty)) => fields(ty.name()),
         _ => "field",
     });
     let filled = wants.iter().enumerate().map(|(at, want)| {
@@ -304,7 +304,7 @@ fn slots(name: &str, arguments: &[u32]) -> Option<Vec<ArgumentSlot>> {
             hint => {
                 // Two pools: the first for numbers, the second for text.
                 let (one, two) = hint[1..].split_once('|').unwrap_or((&hint[1..], &hint[1..]));
-                let is_text = matches!(want, Want::Exact(Ty::Text));
+                let is_text = matches!(want, WantedType::Exact(Ty::Text));
                 let name = match (one, two) {
                     ("key", "index") => {
                         if is_text {
@@ -336,22 +336,22 @@ fn slots(name: &str, arguments: &[u32]) -> Option<Vec<ArgumentSlot>> {
     Some(filled.collect())
 }
 
-fn polymorphic(oid: u32) -> Option<Want> {
+fn polymorphic(oid: u32) -> Option<WantedType> {
     match oid {
-        2276 => Some(Want::Any),
-        2277 | 5078 => Some(Want::Array),
-        2283 | 5077 | 5079 | 2776 => Some(Want::Element),
-        oid => Ty::by_oid(oid).map(Want::Exact),
+        2276 => Some(WantedType::Any),
+        2277 | 5078 => Some(WantedType::Array),
+        2283 | 5077 | 5079 | 2776 => Some(WantedType::Element),
+        oid => Ty::by_oid(oid).map(WantedType::Exact),
     }
 }
 
 fn signature(name: &str, arguments: &[u32]) -> String {
     let names = arguments.iter().map(|oid| match polymorphic(*oid) {
-        Some(Want::Exact(ty)) => ty.name(),
-        Some(Want::Element) => "elem",
-        Some(Want::Array) => "array",
-        Some(Want::Any) => "any",
-        Some(Want::Word) | None => "?",
+        Some(WantedType::Exact(ty)) => ty.name(),
+        Some(WantedType::Element) => "elem",
+        Some(WantedType::Array) => "array",
+        Some(WantedType::Any) => "any",
+        Some(WantedType::Word) | None => "?",
     });
     format!("{name}({})", names.collect::<Vec<_>>().join(", "))
 }
@@ -372,7 +372,7 @@ fn function(entry: &CatalogEntry) -> Option<Callable> {
         // The arguments of the VARIADIC array are written one by one.
         slots[1] = slot("text@key");
     }
-    let returns = polymorphic(*result).filter(|returns| *returns != Want::Any)?;
+    let returns = polymorphic(*result).filter(|returns| *returns != WantedType::Any)?;
     let places: Vec<String> = (0..slots.len()).map(|at| format!("${at}")).collect();
     let quoted = if KEYWORDS.contains(&name.as_str()) { format!("\"{name}\"") } else { name.clone() };
     let kind = match (kind, set) {
@@ -389,7 +389,7 @@ fn function(entry: &CatalogEntry) -> Option<Callable> {
         _ if name == "count" && places.is_empty() => "count(*)".to_owned(),
         _ => format!("{quoted}({})", places.join(", ")),
     };
-    let is_float = matches!(returns, Want::Exact(ty) if ty.is_float());
+    let is_float = matches!(returns, WantedType::Exact(ty) if ty.is_float());
     let exact = [
         "abs",
         "ceil",
@@ -433,7 +433,7 @@ fn operator(entry: &CatalogEntry) -> Option<Callable> {
     let slots = slots(name, &arguments)?;
     let returns = polymorphic(*result)?;
     let template = if arguments.len() == 1 { format!("({name} $0)") } else { format!("($0 {name} $1)") };
-    let is_float = matches!(returns, Want::Exact(ty) if ty.is_float());
+    let is_float = matches!(returns, WantedType::Exact(ty) if ty.is_float());
     let vague = is_float && !["+", "-", "*", "/", "@"].contains(&name.as_str());
     let signature = signature(name, &arguments);
     Some(Callable { signature, template, slots, returns, kind: CallableKind::Scalar, vague })

@@ -1,7 +1,7 @@
 //! Generator of expressions, by the type that is wanted.
 
 use super::ast::{Body, Choices, Expr, ExprNode, Form, FromItem, Item, QueryTree, Select};
-use super::catalog::{ArgumentSlot, Callable, CallableKind, Catalog, Want};
+use super::catalog::{ArgumentSlot, Callable, CallableKind, Catalog, WantedType};
 use super::rng::Rng;
 use super::schema::{COLUMNS, TABLES};
 use super::types::{ELEMENTS, Ty};
@@ -31,7 +31,7 @@ pub struct ExprScope {
 pub type CteColumns = Vec<(String, Ty, bool)>;
 
 /// Generator of one query.
-pub struct Gen<'a> {
+pub struct QueryGenerator<'a> {
     pub rng: Rng,
     pub catalog: &'a Catalog,
     pub aliases: usize,
@@ -50,7 +50,7 @@ pub fn call(template: &str, args: Vec<Expr>, ty: Ty) -> Expr {
     Expr { node: ExprNode::Call { template: template.to_owned(), args }, ty, vague }
 }
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     pub fn alias(&mut self, prefix: &str) -> String {
         self.aliases += 1;
         format!("{prefix}{}", self.aliases)
@@ -155,16 +155,16 @@ impl Gen<'_> {
             let at = self.rng.below(catalog.all.len());
             let callable = &catalog.all[at];
             let fits = match callable.returns {
-                Want::Exact(returned) => returned == ty,
-                Want::Element => ELEMENTS.contains(&ty) && self.rng.chance(25),
-                Want::Array => ty.element().is_some(),
-                Want::Any | Want::Word => false,
+                WantedType::Exact(returned) => returned == ty,
+                WantedType::Element => ELEMENTS.contains(&ty) && self.rng.chance(25),
+                WantedType::Array => ty.element().is_some(),
+                WantedType::Any | WantedType::Word => false,
             };
             if callable.kind == CallableKind::Scalar && fits && !(exact && callable.vague) {
                 let element = match callable.returns {
-                    Want::Element => ty,
-                    Want::Array => ty.element().expect("it is an array"),
-                    Want::Exact(_) | Want::Any | Want::Word => *self.rng.pick(&ELEMENTS),
+                    WantedType::Element => ty,
+                    WantedType::Array => ty.element().expect("it is an array"),
+                    WantedType::Exact(_) | WantedType::Any | WantedType::Word => *self.rng.pick(&ELEMENTS),
                 };
                 if catalog.is_excepted(at, element) {
                     continue;
@@ -180,9 +180,9 @@ impl Gen<'_> {
         let callable = &self.catalog.all[at];
         self.used.push(at);
         let ty = match callable.returns {
-            Want::Exact(ty) => ty,
-            Want::Array => element.array().unwrap_or(Ty::TextArray),
-            Want::Element | Want::Any | Want::Word => element,
+            WantedType::Exact(ty) => ty,
+            WantedType::Array => element.array().unwrap_or(Ty::TextArray),
+            WantedType::Element | WantedType::Any | WantedType::Word => element,
         };
         let args = self.arguments(callable, element, depth, scope);
         let mut made = call(&callable.template, args, ty);
@@ -196,11 +196,11 @@ impl Gen<'_> {
 
     fn slot_type(&mut self, slot: &ArgumentSlot, element: Ty) -> Ty {
         match slot.want {
-            Want::Exact(ty) => ty,
-            Want::Element => element,
-            Want::Array => element.array().unwrap_or(Ty::TextArray),
-            Want::Any => *self.rng.pick(&ELEMENTS),
-            Want::Word => Ty::Text,
+            WantedType::Exact(ty) => ty,
+            WantedType::Element => element,
+            WantedType::Array => element.array().unwrap_or(Ty::TextArray),
+            WantedType::Any => *self.rng.pick(&ELEMENTS),
+            WantedType::Word => Ty::Text,
         }
     }
 
@@ -212,7 +212,7 @@ impl Gen<'_> {
         let mut args = Vec::new();
         for (at, slot) in callable.slots.iter().enumerate() {
             let ty = self.slot_type(slot, element);
-            let arg = if let Want::Word = slot.want {
+            let arg = if let WantedType::Word = slot.want {
                 self.pooled(slot.pool.unwrap_or(&["1"]), ty, Form::Word)
             } else if let Some(pool) =
                 slot.pool.filter(|_| callable.kind == CallableKind::OrderedSet || self.rng.chance(92))

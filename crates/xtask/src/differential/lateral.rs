@@ -1,7 +1,7 @@
 //! LATERAL: items of FROM that refer to the rows of the items before them.
 
 use super::ast::{Body, Cte, Expr, ExprNode, FromItem, Group, Item, QueryTree, Select};
-use super::exprs::{ExprScope, Gen, Leaf, call, column};
+use super::exprs::{ExprScope, Leaf, QueryGenerator, call, column};
 use super::queries::COMMON;
 use super::shapes::moments;
 use super::types::Ty;
@@ -25,7 +25,7 @@ fn simple(items: Vec<Expr>, from: Vec<FromItem>, filter: Vec<Expr>) -> QueryTree
     QueryTree::of(Body::Select(Box::new(Select::plain(items.into_iter().map(one).collect(), from, filter))))
 }
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     /// Generates a lateral source. `left` is the scope that it may refer to, beside the columns of enclosing queries;
     /// its columns go into `scope`.
     pub fn lateral(&mut self, depth: usize, left: &ExprScope, outer: &[Leaf], scope: &mut ExprScope) -> FromItem {

@@ -1,7 +1,7 @@
 //! Operators in a row without parentheses, so that their precedence counts.
 
 use super::ast::Expr;
-use super::exprs::{ExprScope, Gen, call};
+use super::exprs::{ExprScope, QueryGenerator, call};
 use super::types::Ty;
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ const TERMS: [&str; 16] = [
     "i operator(pg_catalog.+) i * i < i",
 ];
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     /// Generates operators in a row, if the type has some.
     pub fn row_of_operators(&mut self, ty: Ty, scope: &ExprScope) -> Option<Expr> {
         let mut args = Vec::new();

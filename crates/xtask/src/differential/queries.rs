@@ -2,8 +2,8 @@
 //! differ only in their constants stand side by side.
 
 use super::ast::{Body, Cte, Distinct, Expr, ExprNode, FromItem, Group, Item, QueryTree, Select};
-use super::catalog::{CallableKind, Catalog, Want};
-use super::exprs::{ExprScope, Gen, Leaf, call, column};
+use super::catalog::{CallableKind, Catalog, WantedType};
+use super::exprs::{ExprScope, Leaf, QueryGenerator, call, column};
 use super::rng::Rng;
 use super::schema::TABLES;
 use super::types::{ELEMENTS, Ty};
@@ -39,12 +39,13 @@ pub fn generate(catalog: &Catalog, seed: u64, index: u64) -> Generated {
     let count = catalog.all.len() as u64;
     let shift = Rng::new(seed, u64::MAX - index / count).below(catalog.all.len());
     let focus = (index as usize + shift) % catalog.all.len();
-    let mut generator = Gen { rng: Rng::new(seed, index), catalog, aliases: 0, ctes: Vec::new(), used: Vec::new() };
+    let mut generator =
+        QueryGenerator { rng: Rng::new(seed, index), catalog, aliases: 0, ctes: Vec::new(), used: Vec::new() };
     let query = generator.top(focus);
     Generated { query, used: generator.used }
 }
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     fn top(&mut self, focus: usize) -> QueryTree {
         let is_aggregate = matches!(self.catalog.all[focus].kind, CallableKind::Aggregate | CallableKind::OrderedSet);
         let mut query = match self.rng.below(100) {
@@ -213,7 +214,7 @@ impl Gen<'_> {
             (call("unnest($0)", vec![array], Ty::Int4), Ty::Int4)
         } else {
             let at = *self.rng.pick(&sets);
-            let Want::Exact(ty) = catalog.all[at].returns else { return None };
+            let WantedType::Exact(ty) = catalog.all[at].returns else { return None };
             (self.call(at, Ty::Int4, 0, &plain), ty)
         };
         Some(self.call_in_from(made, ty, scope))

@@ -3,8 +3,8 @@
 //! them when a row needs them.
 
 use super::ast::{Body, Cte, Distinct, Expr, FromItem, Group, Item, QueryTree, Select};
-use super::catalog::Want;
-use super::exprs::{ExprScope, Gen, call, column};
+use super::catalog::WantedType;
+use super::exprs::{ExprScope, QueryGenerator, call, column};
 use super::queries::COMMON;
 use super::schema::TABLES;
 use super::types::Ty;
@@ -44,7 +44,7 @@ const SETS: [(&str, &[Ty], Ty); 16] = [
     ("(regexp_matches($0, '[a-z]', 'g'))[1]", &[Ty::Text], Ty::Text),
 ];
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     /// Generates functions that return sets in the select list, several of them side by side, and in expressions.
     pub fn sets_in_list(&mut self, focus: Option<usize>) -> QueryTree {
         let mut scope = ExprScope { unique: Some(Vec::new()), ..ExprScope::default() };
@@ -57,7 +57,7 @@ impl Gen<'_> {
         let keys = scope.unique.clone().unwrap_or_default();
         select.items.extend(keys.into_iter().map(|expr| Item { expr, name: None }));
         if let Some(focus) = focus
-            && let Want::Exact(ty) = self.catalog.all[focus].returns
+            && let WantedType::Exact(ty) = self.catalog.all[focus].returns
         {
             let made = self.call(focus, Ty::Int4, 0, &plain);
             select.items.push(Item { expr: Expr { ty, ..made }, name: None });

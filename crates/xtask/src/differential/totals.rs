@@ -2,7 +2,7 @@
 //! total has a row all the same, for which a join has to supply the missing values.
 
 use super::ast::{Body, Expr, FromItem, Item, QueryTree, Select};
-use super::exprs::{ExprScope, Gen, Leaf, call, column};
+use super::exprs::{ExprScope, Leaf, QueryGenerator, call, column};
 use super::types::Ty;
 
 /// Conditions on a count; some hold over no rows, some do not, and a count is never null.
@@ -39,7 +39,7 @@ const OF_COUNT: [(&str, Ty); 14] = [
     ("(10 / nullif($0, 1))", Ty::Int8),
 ];
 
-impl Gen<'_> {
+impl QueryGenerator<'_> {
     /// Generates a scalar query of this value of a total, or of an expression of it.
     pub fn total(&mut self, mut select: Select, value: Expr, inner: &ExprScope) -> QueryTree {
         let (count, condition) = (self.count(inner), self.of_total(&value, inner));

@@ -6,7 +6,7 @@ fn expects(all: impl IntoIterator<Item = ExpectedReply>) -> ExpectedReplies {
     expects
 }
 
-fn answer(expects: &mut ExpectedReplies, kinds: &[u8]) -> Vec<Means> {
+fn answer(expects: &mut ExpectedReplies, kinds: &[u8]) -> Vec<ReplyMeaning> {
     kinds.iter().map(|&kind| expects.answered(ReplyKind::of(kind), &mut |_| {}).expect("it fits")).collect()
 }
 
@@ -16,8 +16,8 @@ fn a_prepared_execution() {
     let mut all =
         expects([parse, ExpectedReply::Bind, ExpectedReply::Columns, ExpectedReply::Execute(4), ExpectedReply::Sync]);
     let means = answer(&mut all, b"12TDDCZ");
-    assert_eq!(means[0], Means::Parsed { statement: 7, message: 1 });
-    assert_eq!(means[5..], [Means::Executed(4), Means::Ready]);
+    assert_eq!(means[0], ReplyMeaning::Parsed { statement: 7, message: 1 });
+    assert_eq!(means[5..], [ReplyMeaning::Executed(4), ReplyMeaning::Ready]);
     assert!(all.is_empty());
     assert_eq!(all.answered(ReplyKind::Bound, &mut |_| {}), Err(UnexpectedReply));
 }
@@ -32,7 +32,7 @@ fn an_error_takes_with_it_what_follows_up_to_sync() {
         ExpectedReply::Query(5),
     ]);
     let mut dropped = 0;
-    assert_eq!(all.answered(ReplyKind::Error, &mut |_| dropped += 1), Ok(Means::Pass));
+    assert_eq!(all.answered(ReplyKind::Error, &mut |_| dropped += 1), Ok(ReplyMeaning::Pass));
     assert_eq!(dropped, 3);
     answer(&mut all, b"ZCZ");
     // Messages that are sent later are ignored, too, until there is a Sync.
@@ -85,7 +85,7 @@ fn a_copy_that_fails_is_resolved_by_a_barrier() {
     assert_eq!((out[0], all.is_resolving()), (b'S', true));
     // The server has ignored the client's Sync: the client owes one.
     let means = answer(&mut all, b"Z3Z");
-    assert_eq!(means, [Means::Swallow, Means::Swallow, Means::Resolved { skips: true }]);
+    assert_eq!(means, [ReplyMeaning::Swallow, ReplyMeaning::Swallow, ReplyMeaning::Resolved { skips: true }]);
     assert!(all.skips() && all.is_empty() && all.push(ExpectedReply::Sync));
 }
 
@@ -249,10 +249,10 @@ mod model {
                     Kind::Close => b'C',
                 };
                 match self.expects.admits(kind) {
-                    Admits::Now => {}
-                    Admits::Later => return,
-                    Admits::AfterFlush => return self.send(Kind::Flush),
-                    Admits::AfterProbe => return self.send(Kind::Probe),
+                    SendDecision::Now => {}
+                    SendDecision::Later => return,
+                    SendDecision::AfterFlush => return self.send(Kind::Flush),
+                    SendDecision::AfterProbe => return self.send(Kind::Probe),
                 }
                 self.input.pop_front();
                 if self.expects.skips() && !matches!(kind, b'S' | b'd') {
@@ -289,8 +289,8 @@ mod model {
                 [Kind::Sync, Kind::Close, Kind::Sync].into_iter().for_each(|kind| self.send(kind));
             }
             match means {
-                Means::Swallow => None,
-                Means::Resolved { skips } => {
+                ReplyMeaning::Swallow => None,
+                ReplyMeaning::Resolved { skips } => {
                     self.is_open_batch = skips;
                     None
                 }
