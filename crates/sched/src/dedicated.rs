@@ -6,7 +6,7 @@
 use crate::counters::Start;
 use crate::entry::LeftRequests;
 use crate::policy::Point;
-use crate::shared::SchedulerState;
+use crate::state::SchedulerState;
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;
 use preempt::no_preempt;

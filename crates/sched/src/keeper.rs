@@ -5,7 +5,7 @@
 //! finds then is counted, and would be a lost wake-up.
 
 use crate::policy::Policy;
-use crate::shared::SchedulerState;
+use crate::state::SchedulerState;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use core::time::Duration;
 use preempt::{no_preempt, os};

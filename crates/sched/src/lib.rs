@@ -12,7 +12,7 @@
 //! - [`decide`]: the decision, a pure function of policy, point and queues; [`Cap`]: the starvation cap;
 //! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
 //! - [`Request`], [`Work`]: the unit of work, and the claim; `lanes`: the queues;
-//! - `shared`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
+//! - `state`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
 //! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
 //! - [`Event`]: a record for one reader.
 
@@ -30,8 +30,8 @@ mod request;
 mod scheduler;
 mod serve;
 mod settings;
-mod shared;
 pub mod sim;
+mod state;
 mod sync;
 
 pub use cap::{Cap, CapSettings};

@@ -9,7 +9,7 @@
 use crate::event::Event;
 use crate::policy::Policy;
 use crate::scheduler::Rejected;
-use crate::shared::SchedulerState;
+use crate::state::SchedulerState;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use preempt::{Latch, no_preempt, os};

@@ -14,7 +14,7 @@
 //! ```
 
 use crate::counters::Start;
-use crate::shared::SchedulerState;
+use crate::state::SchedulerState;
 use crate::sync::{AtomicU64, Ordering};
 use core::sync::atomic::{AtomicU32, AtomicU64 as PlainU64};
 use preempt::os;

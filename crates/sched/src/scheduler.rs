@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::request::Request;
 use crate::serve::Handler;
 use crate::settings::SchedulerSettings;
-use crate::shared::SchedulerState;
+use crate::state::SchedulerState;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::SeqCst;
 use locked::Locked;

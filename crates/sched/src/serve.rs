@@ -11,7 +11,7 @@ use crate::lanes::Lanes;
 use crate::panics;
 use crate::policy::{Heads, Point, Policy, Share, class_index};
 use crate::request::{Ended, Request, RunCx, RunOutcome};
-use crate::shared::{SchedulerState, WorkerSlot};
+use crate::state::{SchedulerState, WorkerSlot};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use preempt::{Arrival, Serve, Worker, no_preempt, os};
 use stage::{Class, Stage};

@@ -8,7 +8,7 @@
 //!
 //! - rules and threads: `rules`, `attempts`, `strangers`, `network`, `workers`, `registry`, `stats`, `reload`
 //! - admission: `door`
-//! - configuration: `config`, `options`, `metrics`, `front`, `shared`
+//! - configuration: `config`, `options`, `metrics`, `front`, `state`
 //! - connections: `startup`, `listen`
 
 pub mod attempts;
@@ -22,8 +22,8 @@ pub mod options;
 pub mod registry;
 pub mod reload;
 pub mod rules;
-pub mod shared;
 pub mod startup;
+pub mod state;
 pub mod stats;
 pub mod strangers;
 pub mod workers;

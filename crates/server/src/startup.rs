@@ -7,7 +7,7 @@ use crate::front::SessionLimits;
 use crate::front::{Front, Opened, Site};
 use crate::registry::{SessionPlace, Standing};
 use crate::rules::{Method, Origin};
-use crate::shared::ServerState;
+use crate::state::ServerState;
 use crate::stats::SessionStats;
 use crate::strangers::Stranger;
 use bytes::{Buf, Bytes};

@@ -4,9 +4,9 @@
 //! made to serve it.
 
 use crate::ProxyState;
+use crate::clients::cancel::CancelTarget;
 use crate::clients::check;
 use crate::clients::priority::{self, CommandResult, LocalStatement, Priority, SetCommand, Setting};
-use crate::clients::reach::CancelTarget;
 use crate::servers::params::Params;
 use crate::servers::pool::Pool;
 use crate::servers::target::{self, ClientTargets};

@@ -3,6 +3,7 @@
 pub(crate) mod backward;
 pub(crate) mod begin;
 pub(crate) mod block;
+pub(crate) mod cancel;
 pub(crate) mod cancelled;
 pub(crate) mod check;
 pub(crate) mod client;
@@ -15,7 +16,6 @@ pub(crate) mod link;
 pub(crate) mod opened;
 pub(crate) mod outcome;
 pub(crate) mod priority;
-pub(crate) mod reach;
 pub(crate) mod shown;
 pub(crate) mod talk;
 pub(crate) mod turn;

@@ -1,5 +1,6 @@
 //! Servers behind the proxy: addresses, logins, connections, pools, and the state that each server reports.
 
+pub(crate) mod conn_status;
 pub(crate) mod dial;
 pub(crate) mod full;
 pub(crate) mod health;
@@ -14,7 +15,6 @@ pub(crate) mod prepared;
 pub(crate) mod process;
 pub(crate) mod proof;
 pub(crate) mod server_conn;
-pub(crate) mod sight;
 pub(crate) mod succession;
 pub(crate) mod target;
 pub(crate) mod url;

@@ -6,6 +6,7 @@
 
 use crate::clients::consent::Consent;
 use crate::clients::database::{ActiveTransaction, DatabaseState};
+use crate::servers::conn_status::ConnStatus;
 use crate::servers::full::FullPools;
 use crate::servers::internal::Internal;
 use crate::servers::node::Node;
@@ -13,7 +14,6 @@ use crate::servers::nodes::{Nodes, Patience};
 use crate::servers::params::Params;
 use crate::servers::proof::Secret;
 use crate::servers::server_conn::{QuestionFailed, ServerConn, Settled};
-use crate::servers::sight::ConnStatus;
 use crate::servers::target::TargetRole;
 use crate::statements::session_settings::SessionSettings;
 use locked::Locked;

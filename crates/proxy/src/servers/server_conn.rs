@@ -3,14 +3,14 @@
 //! **Invariant:** in the pool it is idle: every request is answered, no transaction is open, its buffers are empty, and
 //! its session has no state beside `settings` and `prepared`.
 
+use crate::clients::cancel::ServerCancel;
 use crate::clients::check;
 use crate::clients::expect::{ExpectedReplies, ReplyKind};
-use crate::clients::reach::ServerCancel;
+use crate::servers::conn_status::ConnStatus;
 use crate::servers::dial::SILENCE;
 use crate::servers::internal::PriorityControl;
 use crate::servers::params::Params;
 use crate::servers::prepared::PreparedStatements;
-use crate::servers::sight::ConnStatus;
 use crate::statements::message;
 use crate::statements::session_settings::SessionSettings;
 use bytes::{Buf, BytesMut};

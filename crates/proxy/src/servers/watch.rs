@@ -9,10 +9,10 @@
 //! again.
 
 use crate::ProxyState;
+use crate::servers::conn_status::ConnStatus;
 use crate::servers::node::Node;
 use crate::servers::process::{Process, Stat};
 use crate::servers::server_conn::{QuestionFailed, ServerConn};
-use crate::servers::sight::ConnStatus;
 use server::door::{Resource, ResourceSample, Stalls};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -288,7 +288,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::reach::ServerCancel;
+    use crate::clients::cancel::ServerCancel;
     use crate::servers::dial::ServerRoute;
     use crate::servers::url;
     use gate::Ticket;

@@ -2,7 +2,7 @@
 
 pub(crate) mod message;
 pub(crate) mod portals;
-pub(crate) mod reads;
+pub(crate) mod read_only;
 pub(crate) mod repeated;
 pub(crate) mod resets;
 pub(crate) mod scan;

@@ -5,7 +5,7 @@
 //! temporary object: only the server knows if the search path begins with `pg_temp`.) Silent effects of a function of
 //! the database are missed here as everywhere.
 
-use crate::statements::reads::ReadOnlyCheck;
+use crate::statements::read_only::ReadOnlyCheck;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use syntax::fingerprint::end_of_comment;
