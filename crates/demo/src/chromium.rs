@@ -24,7 +24,7 @@ pub struct CheckOptions {
 /// Makes all checks against the page at `url`, which may be loading still. `passed` receives the name of each.
 ///
 /// # Errors
-/// [`Error::Missing`] without a browser; [`Error::Page`] with the first check that fails.
+/// [`CheckError::Missing`] without a browser; [`CheckError::Page`] with the first check that fails.
 pub fn check(url: &str, options: &CheckOptions, passed: &mut dyn FnMut(&str)) -> Result<(), CheckError> {
     let mut browser = Browser::start()?;
     let page = browser.page()?;

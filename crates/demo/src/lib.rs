@@ -6,8 +6,8 @@
 //! slow or closed browser therefore cannot hold up a transaction.
 //!
 //! Reading order: the data that the page shows ([`facts`], [`records`]), the trait, the bounded store that an
-//! implementation may fill ([`EventHistory`]), the server ([`serve`]). `src/page/` holds the page itself: plain HTML, CSS
-//! and JavaScript modules, compiled in, no build step and no network. `chromium` (a feature, for tests) drives a
+//! implementation may fill ([`EventHistory`]), the server ([`serve`]). `src/page/` holds the page itself: plain HTML,
+//! CSS and JavaScript modules, compiled in, no build step and no network. `chromium` (a feature, for tests) drives a
 //! headless browser over it.
 
 pub mod facts;

@@ -52,8 +52,8 @@ const PURGED_AT_ONCE: usize = 4 << 20;
 pub(crate) struct Mappings {
     /// Mappings that wait for the next owner, by their lengths.
     slots: [[AtomicPtr<u8>; SLOTS]; LENGTHS],
-    /// Mappings that wait for the purge, each a [`FreedMapping`]. Taken all at once, so that a list's head is never compared
-    /// twice.
+    /// Mappings that wait for the purge, each a [`FreedMapping`]. Taken all at once, so that a list's head is never
+    /// compared twice.
     doomed: AtomicPtr<u8>,
     /// Bytes of the mappings that wait for an owner or for the purge.
     kept: AtomicUsize,

@@ -129,7 +129,8 @@ fn one_queues_what_parked() {
     );
 }
 
-/// A worker that parks and unparks as `SchedulerState::parks` does; a signal is a word that it notices between two steps.
+/// A worker that parks and unparks as `SchedulerState::parks` does; a signal is a word that it notices between two
+/// steps.
 struct Model {
     line: Line,
     lane: Lane,

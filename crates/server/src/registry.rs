@@ -1,7 +1,7 @@
 //! Registry of all sessions, which counts them and finds the one to cancel.
 //!
-//! **Invariant:** a session is registered exactly as long as its [`SessionPlace`] lives. Only an authenticated client has one,
-//! and only a holder of a session's secret can cancel it.
+//! **Invariant:** a session is registered exactly as long as its [`SessionPlace`] lives. Only an authenticated client
+//! has one, and only a holder of a session's secret can cancel it.
 
 use locked::Locked;
 use statement::SqlError;

@@ -1,9 +1,9 @@
 //! Isolation scripts: sessions with named steps, all their interleavings, and the expected result of each, as data
 //! files.
 //!
-//! **Invariant:** a script names no engine. Its steps are plain data ([`ScriptStatement`]): an [`Executor`] turns them into
-//! calls of an API, or [`to_sql`] into text for a server, and both must give the same transcripts. The expectations
-//! are those of PostgreSQL 15 where a file does not say otherwise.
+//! **Invariant:** a script names no engine. Its steps are plain data ([`ScriptStatement`]): an [`Executor`] turns them
+//! into calls of an API, or [`to_sql`] into text for a server, and both must give the same transcripts. The
+//! expectations are those of PostgreSQL 15 where a file does not say otherwise.
 //!
 //! ```text
 //! # Lost update: both read 10, both write.                      Subject of the file.

@@ -49,7 +49,7 @@ pub struct PhaseConfig {
     pub workers: usize,
     /// Measured window.
     pub duration: Duration,
-    /// Interval of yields: see [`Settings::yield_interval`].
+    /// Interval of yields: see [`SchedulerSettings::yield_interval`].
     pub yield_interval: u32,
     /// Percentage that the starvation cap keeps for queries.
     pub low_share: u8,

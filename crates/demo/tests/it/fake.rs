@@ -194,7 +194,12 @@ impl Demo for Fake {
             yields: "every 1,000 batches".to_owned(),
             rate_per_s_max: RATE_MAX,
             psql: Policy::ALL.map(|policy| Psql { policy, command: format!("psql -p {}", 7_879 + policy.index()) }).into(),
-            database: self.ready().is_ok().then_some(LoadedDatabase { scale_factor: 0.5, warehouses: 1, rows_count: 4_830_112, bytes: 912 << 20 }),
+            database: self.ready().is_ok().then_some(LoadedDatabase {
+                scale_factor: 0.5,
+                warehouses: 1,
+                rows_count: 4_830_112,
+                bytes: 912 << 20,
+            }),
         }
     }
 

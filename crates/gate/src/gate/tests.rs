@@ -655,11 +655,11 @@ proptest! {
                 _ => None,
             }).collect();
             known.retain(|ticket| !timed_out.contains(ticket));
-            let inside = known.iter().copied().find(|ticket| rig.gate.state(*ticket).is_some_and(TransactionState::has_slot));
+            let has_slot = |ticket: &Ticket| rig.gate.state(*ticket).is_some_and(TransactionState::has_slot);
+            let inside = known.iter().copied().find(has_slot);
             let lent = known.iter().copied().find(|ticket| rig.gate.state(*ticket) == Some(TransactionState::Lent));
-            let asking = known.iter().copied().find(|ticket| {
-                rig.gate.entries.get(*ticket).is_some_and(|entry| entry.state == TransactionState::Asking && entry.needs().is_none())
-            });
+            let is_asking = |entry: &GateEntry| entry.state == TransactionState::Asking && entry.needs().is_none();
+            let asking = known.iter().copied().find(|ticket| rig.gate.entries.get(*ticket).is_some_and(is_asking));
             let next = inside.or(lent).or(asking);
             prop_assert!(next.is_some() || known.is_empty(), "{} wait for nobody", known.len());
             if let Some(ticket) = next {

@@ -9,8 +9,8 @@
 //! An arrival goes a level up, a completion a level down. Up to M the phase set grows and a job's type is drawn at its arrival;
 //! above M it is drawn when the job leaves the queue, so that an arrival leaves the phase as it is. The solution meets at M.
 //!
-//! **Invariant:** [`LevelsBelow`] holds, for a state of its level, sums over all lower levels in units of that state's probability, by
-//! sums of positive numbers; it does not depend on M, so that limits one after another share it.
+//! **Invariant:** [`LevelsBelow`] holds, for a state of its level, sums over all lower levels in units of that state's
+//! probability, by sums of positive numbers; it does not depend on M, so that limits one after another share it.
 
 use super::h2::H2;
 use super::matrix::{Matrix, dot};

@@ -69,7 +69,8 @@ impl Response {
     /// Returns the cost of the limit `mpl`.
     ///
     /// # Errors
-    /// [`ModelError::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`ModelError::Unstable`] if so few cannot do the work.
+    /// [`ModelError::OutOfRange`] unless it is from 1 to [`MPL_MAX`]; [`ModelError::Unstable`] if so few cannot do the
+    /// work.
     pub fn at(&self, mpl: usize) -> Result<AtMpl, ModelError> {
         self.check(mpl)?;
         let below = (0..mpl).fold(LevelsBelow::bottom(), |below, _| below.ascend(&self.flow));
@@ -104,7 +105,8 @@ impl Response {
     /// `allowed_increase`.
     ///
     /// # Errors
-    /// [`ModelError::OutOfRange`] unless the increase is above 0 and finite; [`ModelError::OutOfReach`] beyond [`MPL_MAX`].
+    /// [`ModelError::OutOfRange`] unless the increase is above 0 and finite; [`ModelError::OutOfReach`] beyond
+    /// [`MPL_MAX`].
     pub fn least_mpl(&self, allowed_increase: f64) -> Result<usize, ModelError> {
         if !(0.0 < allowed_increase && allowed_increase.is_finite()) {
             return Err(ModelError::OutOfRange { what: "an allowed increase of", value: allowed_increase });

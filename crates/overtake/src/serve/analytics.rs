@@ -7,8 +7,8 @@
 //! the workers. Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
 //! queries ([`Pausing`]). Workers are joined after the last session has ended.
 //!
-//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`StarvationWatch`] notices and reports it;
-//! with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
+//! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`StarvationWatch`] notices and
+//! reports it; with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{StarvationWatch, Watcher, WithVerdict};
 use anyhow::Context;

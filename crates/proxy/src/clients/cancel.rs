@@ -1,12 +1,12 @@
 //! Cancels a client's statement, wherever it is: waiting for admission, or on a server connection.
 //!
 //! **Invariant:** a cancel reaches the statement of the client that asked for it and no other. While one is [under
-//! way](CancelInFlight) to a server connection, that connection belongs to the client; it goes back to the pool when the
-//! server has closed the connection that brought the cancel. A cancel whose end was not seen may still come at any
+//! way](CancelInFlight) to a server connection, that connection belongs to the client; it goes back to the pool when
+//! the server has closed the connection that brought the cancel. A cancel whose end was not seen may still come at any
 //! time: its connection goes to nobody ([`ServerCancel::is_in_doubt`]). A cancel goes to the address of the connection,
 //! encrypted as that is.
-//! A cancel of one transaction ([`TransactionCancel`]) does nothing when that has ended, however late it comes; where the client
-//! keeps its connection, the next transaction waits for its end.
+//! A cancel of one transaction ([`TransactionCancel`]) does nothing when that has ended, however late it comes; where
+//! the client keeps its connection, the next transaction waits for its end.
 //!
 //! The close is enough, without a question to the server afterwards. PostgreSQL closes after `kill()` has returned, so
 //! the signal is pending. The server process takes it at the latest on return from the system call that reads the next

@@ -17,9 +17,9 @@
 //! is under way.
 //!
 //! For this to work, only `Sync`s may be in doubt. So a message that is neither data nor `Sync` nor `Flush` waits until
-//! the server has said that an `Execute` or a query is not, or no longer, a COPY ([`ExpectedReplies::admits`]). If the COPY
-//! waits for data, such a message would end it; in its place the server is sent an empty query, which ends it as well
-//! and does nothing else.
+//! the server has said that an `Execute` or a query is not, or no longer, a COPY ([`ExpectedReplies::admits`]). If the
+//! COPY waits for data, such a message would end it; in its place the server is sent an empty query, which ends it as
+//! well and does nothing else.
 
 mod queue;
 

@@ -82,8 +82,8 @@ impl crate::ProxyState {
         Ok(Some(changed))
     }
 
-    /// Reloads like [`ProxyState::read_again`](crate::ProxyState::read_again), and forgets the answers of servers about logins.
-    /// Everything is logged.
+    /// Reloads like [`ProxyState::read_again`](crate::ProxyState::read_again), and forgets the answers of servers about
+    /// logins. Everything is logged.
     ///
     /// # Errors
     /// The same as those of [`ProxyState::read_again`](crate::ProxyState::read_again).
