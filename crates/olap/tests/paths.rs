@@ -13,7 +13,7 @@ mod every_type;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
-use olap::{Door, Job, Lane, NoHook, Runtime, RuntimeConfig, SqlAnalytics};
+use olap::{Door, Job, Lane, NoHook, Room, Runtime, RuntimeConfig, SqlAnalytics};
 use settings::Connect;
 use sql::session::{Outcome, Session, Step};
 use statement::outcome::TransactionStatus;
@@ -29,11 +29,17 @@ struct Open;
 
 impl Door for Open {
     fn enter(&self, job: Job) -> Option<u64> {
-        job(Box::new(()));
+        job(Box::new(Open));
         Some(0)
     }
 
     fn take_back(&self, _: u64) {}
+}
+
+impl Room for Open {
+    fn pause(&mut self) {}
+
+    fn resume(&mut self) {}
 }
 
 /// What came of a query.
