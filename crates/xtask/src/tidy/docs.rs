@@ -150,6 +150,51 @@ fn metrics_are_described() {
     assert_eq!(own, described);
 }
 
+/// Variants of an enum in a file, as words: `YieldPoint` is "yield point".
+fn variants(file: &str, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(file)).expect(file);
+    let body = text.split_once(&format!("enum {name} {{")).and_then(|(_, rest)| rest.split_once("\n}")).expect(name).0;
+    let is_variant =
+        |line: &&str| line.starts_with("    ") && line.as_bytes().get(4).is_some_and(u8::is_ascii_uppercase);
+    let word = |line: &str| {
+        let name = line.trim().split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+        let spaced = name.chars().flat_map(|letter| {
+            let space = letter.is_uppercase().then_some(' ');
+            space.into_iter().chain(letter.to_lowercase())
+        });
+        spaced.collect::<String>().trim().to_owned()
+    };
+    body.lines().filter(is_variant).map(word).collect()
+}
+
+/// Goal: the glossary and the code have the same words. Method: each word of the glossary occurs in product code, and each
+/// member of the closed sets of the scheduler's vocabulary occurs in the glossary.
+#[test]
+fn the_glossary_and_the_code_have_the_same_words() {
+    let glossary = document("glossary.md").to_lowercase();
+    let words = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let words: Vec<&str> = words.filter(|word| *word != "word").collect();
+    assert!(50 < words.len() && words.is_sorted(), "the glossary is in order");
+    let code = crate::tidy::sources("rs").iter().filter(|file| !file.is_test()).fold(String::new(), |mut code, file| {
+        code.push_str(&file.product().to_lowercase());
+        code
+    });
+    let is_used = |word: &&&str| [" ", "_", "-", ""].iter().any(|between| code.contains(&word.replace(' ', between)));
+    let unused: Vec<&&str> = words.iter().filter(|word| !is_used(word)).collect();
+    assert!(unused.is_empty(), "no code has these words of the glossary: {unused:?}");
+    let sets = [
+        ("crates/sched/src/policy.rs", "Policy"),
+        ("crates/stage/src/class.rs", "Class"),
+        ("crates/preempt/src/context.rs", "Arrival"),
+        ("crates/preempt/src/delivery.rs", "Rung"),
+        ("crates/preempt/src/line.rs", "Mode"),
+    ];
+    let said: Vec<String> = sets.iter().flat_map(|(file, name)| variants(file, name)).collect();
+    assert!(15 < said.len(), "{said:?}");
+    let unsaid: Vec<&String> = said.iter().filter(|word| !glossary.contains(&***word)).collect();
+    assert!(unsaid.is_empty(), "the glossary does not have these words of the code: {unsaid:?}");
+}
+
 #[test]
 fn headings_have_the_anchors_of_forges() {
     assert_eq!(anchor("What can leak"), "what-can-leak");
