@@ -3,7 +3,7 @@
 //! **Invariant:** forwarded messages pass unchanged and in order. Answers to the proxy's own questions do not pass, nor
 //! do reports of settings that are no news to the client.
 
-use crate::clients::cancelled::in_place_of;
+use crate::clients::error_replacement::in_place_of;
 use crate::clients::expect::{ExpectedReply, ProxyReply, ReplyKind, ReplyMeaning};
 use crate::clients::link::{ConnectionTie, Link, LinkEvent, StatementRemoval};
 use crate::clients::priority::LocalStatement;

@@ -4,8 +4,8 @@
 //! made to serve it.
 
 use crate::ProxyState;
-use crate::clients::cancel::CancelTarget;
-use crate::clients::check;
+use crate::clients::cancel_request::CancelTarget;
+use crate::clients::leftovers;
 use crate::clients::priority::{self, CommandResult, LocalStatement, Priority, SetCommand, Setting};
 use crate::servers::params::Params;
 use crate::servers::pool::Pool;
@@ -191,7 +191,7 @@ impl Client {
     /// the login has another value for it, it was reset to that.
     pub(crate) fn may_be_empty(&self, name: &str) -> bool {
         let is_named = self.customs.contains(name);
-        is_named && self.login.get(name).is_none_or(str::is_empty) && !check::OWN.contains(&name)
+        is_named && self.login.get(name).is_none_or(str::is_empty) && !leftovers::OWN.contains(&name)
     }
 
     /// Returns the proxy's own statement that this text is.

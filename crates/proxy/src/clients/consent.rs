@@ -5,7 +5,7 @@
 //! database have changed, connections that were made before serve nobody any more.
 
 use crate::Upstream;
-use crate::clients::check;
+use crate::clients::leftovers;
 use crate::clients::priority;
 use crate::servers::pool::{LoginParameters, Pool};
 use crate::servers::server_conn::QuestionFailed;
@@ -146,7 +146,7 @@ impl Upstream {
         let begin = sessions::begin(&self.0.options().sessions, &asked);
         let (change, _) = asked.change_from(&server.settings);
         server.ask_again(&format!("{WITHOUT_DEADLINE}{begin}{change}")).await?;
-        let found = check::ask(server, &asked, &pool.user).await?;
+        let found = leftovers::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
         let welcome = LoginParameters { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
         pool.put(taken, Instant::now());

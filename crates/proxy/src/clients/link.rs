@@ -5,8 +5,8 @@
 //! was sent is answered, no transaction is open, and nothing ties the client to the connection.
 
 use crate::clients::block::{self, Block};
-use crate::clients::check::{self, CheckResult};
 use crate::clients::expect::{ExpectedReplies, ExpectedReply};
+use crate::clients::leftovers::{self, CheckResult};
 use crate::clients::outcome::{BlockEffect, TransactionOutcome};
 use crate::clients::priority::LocalStatement;
 use crate::clients::talk::Talk;
@@ -445,8 +445,8 @@ impl Link {
         let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
         let named = named.filter(|name| !talk.client.customs.contains(*name));
         let customs = talk.client.customs.iter().map(String::as_str).chain(named);
-        let customs = customs.filter(|name| !check::OWN.contains(name)).chain(check::OWN);
-        message::query(&mut server.out, &check::question(customs));
+        let customs = customs.filter(|name| !leftovers::OWN.contains(name)).chain(leftovers::OWN);
+        message::query(&mut server.out, &leftovers::question(customs));
         server.unnamed = (0, 0);
         self.expects.push(ExpectedReply::Check { has_begun: false });
         self.check = Some(CheckResult::default());
@@ -471,7 +471,7 @@ impl Link {
             return;
         };
         self.params = Arc::clone(&self.taken.server.params);
-        if is_cancelled && self.cancelled_checks < check::TRIES {
+        if is_cancelled && self.cancelled_checks < leftovers::TRIES {
             self.cancelled_checks += 1;
             return self.begin_check(talk);
         }

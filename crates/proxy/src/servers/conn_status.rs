@@ -3,7 +3,7 @@
 //! **Invariant:** a view holds nobody up: the connection's owner writes three numbers when it takes the connection and
 //! one when it returns it.
 
-use crate::clients::cancel::ServerCancel;
+use crate::clients::cancel_request::ServerCancel;
 use crate::servers::url::ServerAddress;
 use gate::Ticket;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};

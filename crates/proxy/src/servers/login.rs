@@ -3,7 +3,7 @@
 //! **Invariant:** a password in clear text goes over an encrypted connection or a unix socket only, unless the URL says
 //! `sslmode=disable`.
 
-use crate::clients::cancel::ServerCancel;
+use crate::clients::cancel_request::ServerCancel;
 use crate::servers::dial::{self, DialedStream};
 use crate::servers::passwords::Passwords;
 use crate::servers::proof::{self, ScramExchange, Secret};

@@ -3,9 +3,9 @@
 //! **Invariant:** in the pool it is idle: every request is answered, no transaction is open, its buffers are empty, and
 //! its session has no state beside `settings` and `prepared`.
 
-use crate::clients::cancel::ServerCancel;
-use crate::clients::check;
+use crate::clients::cancel_request::ServerCancel;
 use crate::clients::expect::{ExpectedReplies, ReplyKind};
+use crate::clients::leftovers;
 use crate::servers::conn_status::ConnStatus;
 use crate::servers::dial::SILENCE;
 use crate::servers::internal::PriorityControl;
@@ -236,7 +236,7 @@ impl ServerConn {
 
     /// Asks such a question again for as long as it is cancelled, or takes too long: it is no statement of a client.
     pub(crate) async fn ask_again(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, QuestionFailed> {
-        for _ in 0..check::TRIES {
+        for _ in 0..leftovers::TRIES {
             match self.ask(text).await {
                 Err(QuestionFailed::Said(error)) if error.state() == SqlState::QUERY_CANCELED => {}
                 answer => return answer,

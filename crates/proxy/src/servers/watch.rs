@@ -288,7 +288,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::cancel::ServerCancel;
+    use crate::clients::cancel_request::ServerCancel;
     use crate::servers::dial::ServerRoute;
     use crate::servers::url;
     use gate::Ticket;

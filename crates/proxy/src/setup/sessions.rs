@@ -6,7 +6,7 @@
 //! **Invariant:** each of them reaches every session, or is refused by name when the proxy starts. A setting that a
 //! server does not know is refused by the server at the login.
 
-use crate::clients::check;
+use crate::clients::leftovers;
 use crate::clients::priority;
 use crate::statements::session_settings::{SessionSettings, literal};
 use settings::sources::OptionError;
@@ -29,7 +29,7 @@ pub(crate) fn read(settings: &Defaults) -> Result<SessionDefaults, OptionError> 
     let said = settings.all().filter(|own| !own.is_of_server && settings.source(own.name) != SettingSource::Default);
     for setting in said {
         let name = setting.name;
-        if check::OWN.contains(&name) || name == priority::MAX {
+        if leftovers::OWN.contains(&name) || name == priority::MAX {
             // The proxy applies these itself.
             continue;
         }

@@ -175,10 +175,11 @@ fn the_glossary_and_the_code_have_the_same_words() {
     let words = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
     let words: Vec<&str> = words.filter(|word| *word != "word").collect();
     assert!(50 < words.len() && words.is_sorted(), "the glossary is in order");
-    let code = crate::tidy::sources("rs").iter().filter(|file| !file.is_test()).fold(String::new(), |mut code, file| {
-        code.push_str(&file.product().to_lowercase());
-        code
-    });
+    let code =
+        crate::tidy::sources("rs").iter().filter(|file| !file.is_test()).fold(String::new(), |mut code, file| {
+            code.push_str(&file.product().to_lowercase());
+            code
+        });
     let is_used = |word: &&&str| [" ", "_", "-", ""].iter().any(|between| code.contains(&word.replace(' ', between)));
     let unused: Vec<&&str> = words.iter().filter(|word| !is_used(word)).collect();
     assert!(unused.is_empty(), "no code has these words of the glossary: {unused:?}");
