@@ -3,7 +3,7 @@
 //! **Invariant:** the interface is called whenever such a table is read; it must not block.
 
 use statement::outcome::Signal;
-use types::table::Lines;
+use types::table::NamedRows;
 use types::table::ProvidedTable;
 
 /// Source of the rows of tables that the server fills.
@@ -22,5 +22,5 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
 
     /// Returns the rows of a table: one of [`Provider::tables`], or one of `pg_catalog` that only the server can fill
     /// (`pg_stat_activity`). Integers are given as `Int8`, whatever the column's width.
-    fn lines(&self, schema: &str, table: &str) -> Lines;
+    fn lines(&self, schema: &str, table: &str) -> NamedRows;
 }

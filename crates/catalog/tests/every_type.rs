@@ -45,7 +45,7 @@ fn walk(kind: Kind, values: &[Datum]) {
         assert_eq!(format!("{read:?}"), format!("{value:?}"), "{name} as text");
         let mut bytes = Vec::new();
         binary::output(value, kind.into(), &mut bytes);
-        let read = binary::input(&bytes, kind.into(), binary::Source::Parameter(1)).expect("its own bytes");
+        let read = binary::input(&bytes, kind.into(), binary::ValueOrigin::Parameter(1)).expect("its own bytes");
         assert_eq!(format!("{read:?}"), format!("{value:?}"), "{name} as bytes");
         if let Ok(column) = catalog::storage::column_type(kind.into()) {
             let mut buffer = Vec::new();

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use types::Datum;
-use types::table::Lines;
+use types::table::NamedRows;
 
 /// Ends with this object.
 pub struct Console {
@@ -89,7 +89,7 @@ impl<D: Fn() -> Door + Send + Sync> RowSource for Shown<D> {
     }
 }
 
-fn rows(lines: Lines) -> Vec<Row> {
+fn rows(lines: NamedRows) -> Vec<Row> {
     let row = |line: Vec<(&'static str, Datum)>| line.into_iter().map(|(name, value)| (name.to_owned(), json(&value)));
     lines.into_iter().map(|line| row(line).collect()).collect()
 }

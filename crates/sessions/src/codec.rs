@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use query::plan::ColumnInfo;
 use statement::SqlResult;
-use types::binary::{self, Source};
+use types::binary::{self, ValueOrigin};
 use types::forms::Forms;
 use types::text;
 use types::{Datum, SqlType};
@@ -16,7 +16,7 @@ use wire::reply::{Column, Format};
 pub(crate) fn parameter(number: usize, bytes: &[u8], format: Format, of: SqlType, forms: &Forms) -> SqlResult<Datum> {
     match format {
         Format::Text => text::input(binary::utf8(bytes)?, of, forms),
-        Format::Binary => binary::input(bytes, of, Source::Parameter(number)),
+        Format::Binary => binary::input(bytes, of, ValueOrigin::Parameter(number)),
     }
 }
 

@@ -13,7 +13,7 @@ use statement::outcome::Signal;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use types::table::{Lines, ProvidedTable, count, ms};
+use types::table::{NamedRows, ProvidedTable, count, ms};
 use types::{Datum, Kind};
 
 /// Provider of the server's own tables.
@@ -52,7 +52,7 @@ impl Views {
 /// OID of the database `postgres`, as in PostgreSQL.
 const DATABASE_OID: i64 = 5;
 
-type Line = Vec<(&'static str, Datum)>;
+type NamedRow = Vec<(&'static str, Datum)>;
 
 fn text(value: &str) -> Datum {
     Datum::text(value)
@@ -63,7 +63,7 @@ fn moment(us: i64) -> Datum {
     if us == 0 { Datum::Null } else { Datum::Timestamp(us) }
 }
 
-fn times(times: &Times) -> Line {
+fn times(times: &Times) -> NamedRow {
     let Times { count: calls, total_us, p50_us, p99_us, max_us } = *times;
     vec![
         ("calls", count(calls)),
@@ -100,7 +100,7 @@ impl Views {
         })
     }
 
-    fn activity(&self) -> Lines {
+    fn activity(&self) -> NamedRows {
         let row = |row: stage::observe::ActivityRow| {
             vec![
                 ("pid", Datum::Int8(row.pid.into())),
@@ -120,7 +120,7 @@ impl Views {
 
     /// Returns the rows of `pg_stat_activity`. As in PostgreSQL, a statement that waits is active
     /// and shows its wait event.
-    fn pg_activity(&self) -> Lines {
+    fn pg_activity(&self) -> NamedRows {
         let row = |row: stage::observe::ActivityRow| {
             let waits = row.state == "waiting";
             let event = |name| if waits { text(name) } else { Datum::Null };
@@ -143,7 +143,7 @@ impl Views {
         self.sessions().map(row).collect()
     }
 
-    fn stages(&self) -> Lines {
+    fn stages(&self) -> NamedRows {
         let row = |row: stage::observe::StageRow| {
             let mut line = vec![("class", text(row.class.name())), ("stage", text(row.stage))];
             line.extend(times(&row.times));
@@ -152,7 +152,7 @@ impl Views {
         self.stats.stages().into_iter().map(row).collect()
     }
 
-    fn statements(&self) -> Lines {
+    fn statements(&self) -> NamedRows {
         let row = |row: stage::observe::StatementRow| {
             let mut line = vec![("query", text(&row.query)), ("rows", count(row.rows)), ("errors", count(row.errors))];
             line.extend(times(&row.times));
@@ -162,7 +162,7 @@ impl Views {
         self.stats.statements().into_iter().map(row).collect()
     }
 
-    fn scheduler(&self) -> Lines {
+    fn scheduler(&self) -> NamedRows {
         let row = |row: stage::observe::SchedulerRow| {
             vec![
                 ("class", text(row.class.name())),
@@ -189,7 +189,7 @@ impl Views {
         move |pid| i32::try_from(pid).is_ok_and(|pid| idle.contains(&pid))
     }
 
-    fn transactions(&self) -> Lines {
+    fn transactions(&self) -> NamedRows {
         let row = |open: engine::OpenTransaction| {
             vec![
                 ("session", open.session.as_deref().map_or(Datum::Null, text)),
@@ -254,7 +254,7 @@ impl Provider for Views {
         self.engine.locks()
     }
 
-    fn lines(&self, schema: &str, table: &str) -> Lines {
+    fn lines(&self, schema: &str, table: &str) -> NamedRows {
         match (schema, table) {
             ("overtake", "activity") => self.activity(),
             ("overtake", "stages") => self.stages(),
@@ -265,9 +265,9 @@ impl Provider for Views {
             ("overtake", "memory_total") => memory::total(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
             ("overtake", table) => {
-                self.door.get().map_or_else(Lines::new, |door| server::door::lines::lines(door, table))
+                self.door.get().map_or_else(NamedRows::new, |door| server::door::lines::lines(door, table))
             }
-            _ => Lines::new(),
+            _ => NamedRows::new(),
         }
     }
 }

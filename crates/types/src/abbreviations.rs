@@ -4,7 +4,7 @@
 
 /// Meaning of an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum ZoneAbbreviation {
     /// Fixed offset in seconds east of UTC, at any time.
     Fixed(i32),
     /// Offset that the zone of this name calls so at the time in question.
@@ -12,14 +12,14 @@ pub(super) enum Meaning {
 }
 
 /// Returns the meaning of an abbreviation in lower case.
-pub(super) fn meaning(abbreviation: &str) -> Option<Meaning> {
+pub(super) fn meaning(abbreviation: &str) -> Option<ZoneAbbreviation> {
     TABLE.binary_search_by(|(name, _)| (*name).cmp(abbreviation)).ok().map(|at| TABLE[at].1)
 }
 
-use Meaning::{Fixed, Of};
+use ZoneAbbreviation::{Fixed, Of};
 
 #[rustfmt::skip]
-static TABLE: [(&str, Meaning); 195] = [
+static TABLE: [(&str, ZoneAbbreviation); 195] = [
     ("acdt", Fixed(37800)), ("acsst", Fixed(37800)), ("acst", Fixed(34200)), ("act", Fixed(-18000)),
     ("acwst", Fixed(31500)), ("adt", Fixed(-10800)), ("aedt", Fixed(39600)), ("aesst", Fixed(39600)),
     ("aest", Fixed(36000)), ("aft", Fixed(16200)), ("akdt", Fixed(-28800)), ("akst", Fixed(-32400)),

@@ -17,7 +17,7 @@ const DIMENSIONS_MAX: usize = 6;
 
 /// Origin of the bytes of a value, named by the error for bytes beyond the value's own.
 #[derive(Clone, Copy, Debug)]
-pub enum Source {
+pub enum ValueOrigin {
     /// A field of a row of COPY.
     Field,
     /// The parameter of a Bind with this number, from 1.
@@ -26,12 +26,12 @@ pub enum Source {
     Element(usize),
 }
 
-impl Source {
+impl ValueOrigin {
     fn surplus(self) -> SqlError {
         wrong(match self {
-            Source::Field => "incorrect binary data format".to_owned(),
-            Source::Parameter(number) => format!("incorrect binary data format in bind parameter {number}"),
-            Source::Element(number) => format!("improper binary format in array element {number}"),
+            ValueOrigin::Field => "incorrect binary data format".to_owned(),
+            ValueOrigin::Parameter(number) => format!("incorrect binary data format in bind parameter {number}"),
+            ValueOrigin::Element(number) => format!("improper binary format in array element {number}"),
         })
     }
 }
@@ -92,7 +92,7 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
 ///
 /// # Errors
 /// PostgreSQL's errors for bytes that are not a value of the type.
-pub fn input(bytes: &[u8], kind: SqlType, source: Source) -> SqlResult<Datum> {
+pub fn input(bytes: &[u8], kind: SqlType, source: ValueOrigin) -> SqlResult<Datum> {
     let mut rest = bytes;
     let mut datum = receive(&mut rest, kind)?;
     if 0 <= kind.typmod && !matches!(kind.kind, Kind::Array(_) | Kind::Json) {
@@ -153,29 +153,29 @@ fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::Int2Vector | Kind::OidVector => {
             let bounds = receive_array(rest, kind.element().unwrap_or(kind))?;
             match bounds {
-                Items { items, dimensions: 1, lower: 0 } if !items.iter().any(Datum::is_null) => {
+                ArrayItems { items, dimensions: 1, lower: 0 } if !items.iter().any(Datum::is_null) => {
                     Datum::Array(items.into())
                 }
                 _ => return Err(wrong(format!("invalid {} data", kind.kind.name()))),
             }
         }
         Kind::Array(element) => match receive_array(rest, SqlType { kind: element.kind(), typmod: kind.typmod })? {
-            Items { items, .. } if items.is_empty() => Datum::Array(Box::default()),
-            Items { items, dimensions: 1, lower: 1 } => Datum::Array(items.into()),
-            Items { dimensions: 1, .. } => return Err(SqlError::unsupported("an array with bounds")),
+            ArrayItems { items, .. } if items.is_empty() => Datum::Array(Box::default()),
+            ArrayItems { items, dimensions: 1, lower: 1 } => Datum::Array(items.into()),
+            ArrayItems { dimensions: 1, .. } => return Err(SqlError::unsupported("an array with bounds")),
             _ => return Err(SqlError::unsupported("an array of more than one dimension")),
         },
     })
 }
 
 /// Elements of an array in the order of the wire, row by row, and the bounds of the first dimension.
-struct Items {
+struct ArrayItems {
     items: Vec<Datum>,
     dimensions: usize,
     lower: i32,
 }
 
-fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<Items> {
+fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<ArrayItems> {
     let limit = |message: String| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
     let dimensions = i32::from_be_bytes(take(rest)?);
     let flags = i32::from_be_bytes(take(rest)?);
@@ -222,10 +222,10 @@ fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<Items> {
         }
         let item = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
         let (item, after) = item.ok_or_else(|| wrong("insufficient data left in message"))?;
-        items.push(input(item, element, Source::Element(at + 1))?);
+        items.push(input(item, element, ValueOrigin::Element(at + 1))?);
         *rest = after;
     }
-    Ok(Items { items, dimensions, lower: bounds.first().map_or(0, |(_, lower)| *lower) })
+    Ok(ArrayItems { items, dimensions, lower: bounds.first().map_or(0, |(_, lower)| *lower) })
 }
 
 /// Appends a value in binary format. NULL appends nothing.

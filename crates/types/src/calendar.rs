@@ -17,7 +17,7 @@ pub const LAST_DATE: i64 = 2_145_042_905;
 
 /// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Civil {
+pub struct CivilDate {
     /// Astronomical year: 0 is 1 BC.
     pub year: i64,
     /// Month from 1 to 12.
@@ -36,7 +36,7 @@ pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Returns the day of the calendar so many days after 1970-01-01.
-pub fn civil_of(days: i64) -> Civil {
+pub fn civil_of(days: i64) -> CivilDate {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -45,7 +45,7 @@ pub fn civil_of(days: i64) -> Civil {
     let shifted_month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    Civil { year: year + era * 400 + i64::from(month <= 2), month, day }
+    CivilDate { year: year + era * 400 + i64::from(month <= 2), month, day }
 }
 
 /// Returns the number of days of a month.

@@ -5,11 +5,11 @@
 use super::calendar::{self, DAY, SECOND};
 use super::forms::{DateOrder, Forms};
 use super::tokens::{Token, is_week_day, month_of, tokens};
-use super::zone::{Named, Zone};
+use super::zone::{Zone, ZoneName};
 use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Reason for which a text is not a date or time.
-enum Fault {
+enum DateTimeError {
     Syntax,
     Range,
     /// Month or day out of range, for which the style may be the reason.
@@ -18,10 +18,10 @@ enum Fault {
     Other(SqlError),
 }
 
-type Found<T> = Result<T, Fault>;
+type DateTimeResult<T> = Result<T, DateTimeError>;
 
 #[derive(Default)]
-struct Fields {
+struct DateTimeFields {
     year: Option<i64>,
     /// True if the year was written with at most two digits.
     short_year: bool,
@@ -32,7 +32,7 @@ struct Fields {
     time: Option<i64>,
     hour: i64,
     afternoon: Option<bool>,
-    zone: Option<Named>,
+    zone: Option<ZoneName>,
     order: DateOrder,
     /// Time of the transaction's start, if the text is `now`.
     now: Option<i64>,
@@ -43,8 +43,8 @@ struct Fields {
     epoch: bool,
 }
 
-fn number(digits: &str) -> Found<i64> {
-    digits.parse().map_err(|_| if digits.is_empty() { Fault::Syntax } else { Fault::Range })
+fn number(digits: &str) -> DateTimeResult<i64> {
+    digits.parse().map_err(|_| if digits.is_empty() { DateTimeError::Syntax } else { DateTimeError::Range })
 }
 
 /// Returns the microseconds of a fraction. `digits` are those after the decimal point.
@@ -59,16 +59,16 @@ pub(super) fn fraction_micros(digits: &str) -> Option<i64> {
 }
 
 /// Returns the microseconds since midnight of `HH:MM[:SS[.fraction]]`, and the hour.
-fn clock(text: &str) -> Found<(i64, i64)> {
+fn clock(text: &str) -> DateTimeResult<(i64, i64)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let parts: Vec<&str> = whole.split(':').collect();
-    let fraction = fraction_micros(fraction).ok_or(Fault::Syntax)?;
+    let fraction = fraction_micros(fraction).ok_or(DateTimeError::Syntax)?;
     let (hour, minute, second) = match parts[..] {
         [hour, minute] if !text.contains('.') => (number(hour)?, number(minute)?, 0),
         // `12:34.5` is minutes and seconds.
         [minute, second] => (0, number(minute)?, number(second)?),
         [hour, minute, second] => (number(hour)?, number(minute)?, number(second)?),
-        _ => return Err(Fault::Syntax),
+        _ => return Err(DateTimeError::Syntax),
     };
     // The start of a leap second is the next minute.
     if minute > 59
@@ -77,57 +77,57 @@ fn clock(text: &str) -> Found<(i64, i64)> {
         || hour > 24
         || (hour == 24 && (minute, second, fraction) != (0, 0, 0))
     {
-        return Err(Fault::Range);
+        return Err(DateTimeError::Range);
     }
     Ok((((hour * 60 + minute) * 60 + second) * SECOND + fraction, hour))
 }
 
-fn offset(text: &str) -> Found<Named> {
+fn offset(text: &str) -> DateTimeResult<ZoneName> {
     let negative = text.starts_with('-');
     let text = text[1..].trim_start();
     let (hour, minute, second) = if text.contains(':') {
-        let parts = text.split(':').map(number).collect::<Found<Vec<i64>>>()?;
+        let parts = text.split(':').map(number).collect::<DateTimeResult<Vec<i64>>>()?;
         (parts[0], parts.get(1).copied().unwrap_or(0), parts.get(2).copied().unwrap_or(0))
     } else {
         let value = number(text)?;
         if text.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) }
     };
     if hour > 15 || minute > 59 || second > 59 {
-        return Err(Fault::Zone);
+        return Err(DateTimeError::Zone);
     }
     let seconds = (hour * 60 + minute) * 60 + second;
     let seconds = seconds as i32;
-    Ok(Named::Offset(if negative { -seconds } else { seconds }))
+    Ok(ZoneName::Offset(if negative { -seconds } else { seconds }))
 }
 
 /// Reads an offset from UTC with its sign (`+05:30`, east). Returns `None` if the text is not an offset.
 ///
 /// # Errors
 /// `22023` for an offset beyond 15:59:59.
-pub fn offset_of(text: &str) -> SqlResult<Option<Named>> {
+pub fn offset_of(text: &str) -> SqlResult<Option<ZoneName>> {
     match offset(text) {
         Ok(zone) => Ok(Some(zone)),
-        Err(Fault::Zone | Fault::Range) => {
+        Err(DateTimeError::Zone | DateTimeError::Range) => {
             let message = format!("numeric time zone \"{text}\" out of range");
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
         }
-        Err(Fault::Syntax | Fault::MonthOrDay | Fault::Other(_)) => Ok(None),
+        Err(DateTimeError::Syntax | DateTimeError::MonthOrDay | DateTimeError::Other(_)) => Ok(None),
     }
 }
 
-impl Fields {
+impl DateTimeFields {
     fn has_date(&self) -> bool {
         self.julian.is_some() || (self.year.is_some() && (self.day_of_year.is_some() || self.day.is_some()))
     }
 
-    fn set_year(&mut self, digits: &str) -> Found<()> {
+    fn set_year(&mut self, digits: &str) -> DateTimeResult<()> {
         self.year = Some(number(digits)?);
         self.short_year = digits.len() <= 2;
         Ok(())
     }
 
     /// Adds a number of a date. Its meaning depends on the fields that are known already.
-    fn date_number(&mut self, digits: &str) -> Found<()> {
+    fn date_number(&mut self, digits: &str) -> DateTimeResult<()> {
         let long = digits.len() >= 3 || self.order == DateOrder::Ymd;
         let value = number(digits)?;
         match (self.year, self.month, self.day) {
@@ -142,13 +142,13 @@ impl Fields {
             }
             (_, Some(_), None) => self.day = Some(value),
             (None, Some(_), Some(_)) => self.set_year(digits)?,
-            _ => return Err(Fault::Syntax),
+            _ => return Err(DateTimeError::Syntax),
         }
         Ok(())
     }
 
     /// Adds a number without separators: 19990108, 990108; after a date, or a `T`, 040506 or 0405.
-    fn run_of_digits(&mut self, text: &str, is_time: bool) -> Found<()> {
+    fn run_of_digits(&mut self, text: &str, is_time: bool) -> DateTimeResult<()> {
         let (digits, fraction) = text.split_once('.').unwrap_or((text, ""));
         if self.time.is_none() && (is_time || self.has_date()) && matches!(digits.len(), 2 | 4 | 6) {
             let mut written = digits.as_bytes().chunks(2).map(|two| String::from_utf8_lossy(two)).collect::<Vec<_>>();
@@ -161,7 +161,7 @@ impl Fields {
             return Ok(());
         }
         if self.has_date() || text.contains('.') || digits.len() < 6 {
-            return Err(Fault::Syntax);
+            return Err(DateTimeError::Syntax);
         }
         let (rest, day) = digits.split_at(digits.len() - 2);
         let (year, month) = rest.split_at(rest.len() - 2);
@@ -170,15 +170,15 @@ impl Fields {
         Ok(())
     }
 
-    fn date_token(&mut self, text: &str) -> Found<()> {
+    fn date_token(&mut self, text: &str) -> DateTimeResult<()> {
         let parts: Vec<&str> = text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
         let is_word = |part: &&str| part.as_bytes()[0].is_ascii_alphabetic();
         // The name of a month stands first or in the middle.
         if parts.len() > 3 || (parts.len() == 3 && is_word(&parts[2])) {
-            return Err(Fault::Syntax);
+            return Err(DateTimeError::Syntax);
         }
         for part in parts.iter().filter(|part| part.as_bytes()[0].is_ascii_alphabetic()) {
-            self.month = Some(month_of(&part.to_ascii_lowercase()).ok_or(Fault::Syntax)?);
+            self.month = Some(month_of(&part.to_ascii_lowercase()).ok_or(DateTimeError::Syntax)?);
             self.text_month = true;
         }
         for part in parts.iter().filter(|part| !part.as_bytes()[0].is_ascii_alphabetic()) {
@@ -193,13 +193,13 @@ impl Fields {
         self.julian = Some(calendar::days_of(civil.year, civil.month, civil.day));
     }
 
-    fn word(&mut self, word: &str, forms: &Forms) -> Found<()> {
+    fn word(&mut self, word: &str, forms: &Forms) -> DateTimeResult<()> {
         match word {
             "am" | "pm" => self.afternoon = Some(word == "pm"),
             "ad" | "bc" => self.bc = Some(word == "bc"),
             "infinity" => self.infinity = Some(true),
             "epoch" => self.epoch = true,
-            "allballs" => (self.time, self.zone) = (Some(0), Some(Named::Offset(0))),
+            "allballs" => (self.time, self.zone) = (Some(0), Some(ZoneName::Offset(0))),
             "at" | "on" => {}
             "now" => {
                 self.set_day(forms, 0);
@@ -209,38 +209,40 @@ impl Fields {
             "today" => self.set_day(forms, 0),
             "tomorrow" => self.set_day(forms, 1),
             "yesterday" => self.set_day(forms, -1),
-            _ if self.zone.is_none() && Named::abbreviation(word).is_some() => self.zone = Named::abbreviation(word),
+            _ if self.zone.is_none() && ZoneName::abbreviation(word).is_some() => {
+                self.zone = ZoneName::abbreviation(word)
+            }
             _ if is_week_day(word) => {}
             _ => {
                 if let Some(month) = month_of(word) {
                     // `08 Jan`: the number that was taken for a month is the day.
                     if let (Some(first), None, false) = (self.month, self.day, self.text_month) {
                         if !(1..=31).contains(&first) {
-                            return Err(Fault::Syntax);
+                            return Err(DateTimeError::Syntax);
                         }
                         self.day = Some(first);
                     }
                     (self.month, self.text_month) = (Some(month), true);
                 } else if self.zone.is_none() {
-                    self.zone = Some(Zone::named(word).map(Named::Zone).ok_or_else(|| {
+                    self.zone = Some(Zone::named(word).map(ZoneName::Zone).ok_or_else(|| {
                         if word.contains('/') {
                             let message = format!("time zone \"{}\" not recognized", word.to_ascii_lowercase());
-                            Fault::Other(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+                            DateTimeError::Other(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
                         } else {
-                            Fault::Syntax
+                            DateTimeError::Syntax
                         }
                     })?);
                 } else {
-                    return Err(Fault::Syntax);
+                    return Err(DateTimeError::Syntax);
                 }
             }
         }
         Ok(())
     }
 
-    fn read(text: &str, forms: &Forms) -> Found<Fields> {
-        let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
-        let mut fields = Fields { order: forms.date_order, ..Fields::default() };
+    fn read(text: &str, forms: &Forms) -> DateTimeResult<DateTimeFields> {
+        let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(DateTimeError::Syntax)?;
+        let mut fields = DateTimeFields { order: forms.date_order, ..DateTimeFields::default() };
         let mut after_t = false;
         let mut after_j = false;
         for (index, token) in tokens.iter().enumerate() {
@@ -248,7 +250,7 @@ impl Fields {
                 Token::Time(text) => {
                     let (time, hour) = clock(text)?;
                     if fields.time.replace(time).is_some() {
-                        return Err(Fault::Syntax);
+                        return Err(DateTimeError::Syntax);
                     }
                     fields.hour = hour;
                 }
@@ -259,7 +261,7 @@ impl Fields {
                     fields.day_of_year = Some(number(&digits[5..])?);
                 }
                 Token::Number(digits) if after_t || digits.len() > 4 => fields.run_of_digits(digits, after_t)?,
-                Token::Number(digits) if digits.contains('.') => return Err(Fault::Syntax),
+                Token::Number(digits) if digits.contains('.') => return Err(DateTimeError::Syntax),
                 Token::Number(digits) if fields.has_date() && fields.time.is_none() && digits.len() == 4 => {
                     fields.run_of_digits(digits, true)?;
                 }
@@ -271,7 +273,7 @@ impl Fields {
                         && let Some(at) = text.find('-') =>
                 {
                     if fields.time.is_some() || fields.zone.is_some() {
-                        return Err(Fault::Syntax);
+                        return Err(DateTimeError::Syntax);
                     }
                     fields.zone = Some(offset(&text[at..])?);
                     fields.run_of_digits(&text[..at], true)?;
@@ -281,7 +283,7 @@ impl Fields {
                     // Such a token completes the date, in whichever order its parts are.
                     let has_day = fields.day_of_year.is_some() || (fields.month.is_some() && fields.day.is_some());
                     if fields.year.is_none() || !has_day {
-                        return Err(Fault::Syntax);
+                        return Err(DateTimeError::Syntax);
                     }
                 }
                 // An offset may follow a day without a time, too, which then starts at midnight.
@@ -289,11 +291,11 @@ impl Fields {
                     fields.zone = Some(offset(text)?);
                 }
                 // `UTC+3`, as POSIX defines it, is not supported here.
-                Token::Signed(_) => return Err(Fault::Syntax),
+                Token::Signed(_) => return Err(DateTimeError::Syntax),
                 Token::SignedWord(negative, word) if word.eq_ignore_ascii_case("infinity") => {
                     fields.infinity = Some(!negative);
                 }
-                Token::SignedWord(..) => return Err(Fault::Syntax),
+                Token::SignedWord(..) => return Err(DateTimeError::Syntax),
                 Token::Word(word) => {
                     let name = word;
                     let word = word.to_ascii_lowercase();
@@ -308,23 +310,23 @@ impl Fields {
             (after_t, after_j) = (false, false);
         }
         if (fields.infinity.is_some() || fields.epoch || fields.now.is_some()) && tokens.len() > 1 {
-            return Err(Fault::Syntax);
+            return Err(DateTimeError::Syntax);
         }
         Ok(fields)
     }
 
     /// Returns the days since 1970-01-01.
-    fn days(&self) -> Found<i64> {
+    fn days(&self) -> DateTimeResult<i64> {
         if let Some(days) = self.julian {
             return Ok(days);
         }
         let year = match (self.year, self.bc) {
             (None, _) => None,
-            (Some(year), Some(true)) if year <= 0 => return Err(Fault::Range),
+            (Some(year), Some(true)) if year <= 0 => return Err(DateTimeError::Range),
             (Some(year), Some(true)) => Some(1 - year),
             (Some(year), _) if self.short_year && year < 70 => Some(year + 2000),
             (Some(year), _) if self.short_year && year < 100 => Some(year + 1900),
-            (Some(year), _) if year <= 0 => return Err(Fault::Range),
+            (Some(year), _) if year <= 0 => return Err(DateTimeError::Range),
             (year, _) => year,
         };
         if let (Some(year), Some(day)) = (year, self.day_of_year) {
@@ -333,19 +335,21 @@ impl Fields {
         // Parts that cannot be a month or day are refused as such, even if the date is incomplete.
         let month_fits = self.month.is_none_or(|month| (1..=12).contains(&month));
         if !month_fits || self.day.is_some_and(|day| !(1..=31).contains(&day)) {
-            return Err(Fault::MonthOrDay);
+            return Err(DateTimeError::MonthOrDay);
         }
-        let (Some(year), Some(month), Some(day)) = (year, self.month, self.day) else { return Err(Fault::Syntax) };
+        let (Some(year), Some(month), Some(day)) = (year, self.month, self.day) else {
+            return Err(DateTimeError::Syntax);
+        };
         if day > calendar::days_in(year, month) || year > 10_000_000 {
-            return Err(Fault::Range);
+            return Err(DateTimeError::Range);
         }
         Ok(calendar::days_of(year, month, day))
     }
 
-    fn micros(&self) -> Found<i64> {
+    fn micros(&self) -> DateTimeResult<i64> {
         let time = self.time.unwrap_or(0);
         match self.afternoon {
-            Some(_) if self.hour > 12 => Err(Fault::Range),
+            Some(_) if self.hour > 12 => Err(DateTimeError::Range),
             Some(true) if self.hour != 12 => Ok(time + DAY / 2),
             Some(false) if self.hour == 12 => Ok(time - DAY / 2),
             _ => Ok(time),
@@ -354,23 +358,23 @@ impl Fields {
 }
 
 /// Converts a fault of this text to the error that PostgreSQL gives.
-fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
+fn told<T>(found: DateTimeResult<T>, text: &str, type_name: &str) -> SqlResult<T> {
     let range = || {
         let message = format!("date/time field value out of range: \"{text}\"");
         SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
     };
     found.map_err(|fault| match fault {
-        Fault::Syntax => {
+        DateTimeError::Syntax => {
             let message = format!("invalid input syntax for type {type_name}: \"{text}\"");
             SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
         }
-        Fault::Range => range(),
-        Fault::MonthOrDay => range().hint("Perhaps you need a different \"datestyle\" setting."),
-        Fault::Zone => SqlError::new(
+        DateTimeError::Range => range(),
+        DateTimeError::MonthOrDay => range().hint("Perhaps you need a different \"datestyle\" setting."),
+        DateTimeError::Zone => SqlError::new(
             SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
             format!("time zone displacement out of range: \"{text}\""),
         ),
-        Fault::Other(error) => error,
+        DateTimeError::Other(error) => error,
     })
 }
 
@@ -379,7 +383,7 @@ fn told<T>(found: Found<T>, text: &str, type_name: &str) -> SqlResult<T> {
 /// # Errors
 /// `22007`, `22008`.
 pub fn parse_date(text: &str, forms: &Forms) -> SqlResult<i32> {
-    let fields = told(Fields::read(text, forms), text, "date")?;
+    let fields = told(DateTimeFields::read(text, forms), text, "date")?;
     match fields.infinity {
         Some(positive) => return Ok(if positive { i32::MAX } else { i32::MIN }),
         None if fields.epoch => return Ok(0),
@@ -396,19 +400,19 @@ pub fn parse_date(text: &str, forms: &Forms) -> SqlResult<i32> {
 /// `22007`, `22008`.
 pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
     const NAME: &str = "time";
-    let mut found = Fields::read(text, forms);
+    let mut found = DateTimeFields::read(text, forms);
     // `040506` alone is a time here.
     if text.trim().bytes().all(|b| b.is_ascii_digit()) {
-        let mut fields = Fields::default();
+        let mut fields = DateTimeFields::default();
         found = fields.run_of_digits(text.trim(), true).map(|()| fields);
     }
     let fields = told(found, text, NAME)?;
     if fields.time.is_none() || fields.infinity.is_some() {
-        return told(Err(Fault::Syntax), text, NAME);
+        return told(Err(DateTimeError::Syntax), text, NAME);
     }
     // Only a date determines the offset of a zone.
-    if matches!(fields.zone, Some(Named::Zone(_))) && !fields.has_date() {
-        return told(Err(Fault::Syntax), text, NAME);
+    if matches!(fields.zone, Some(ZoneName::Zone(_))) && !fields.has_date() {
+        return told(Err(DateTimeError::Syntax), text, NAME);
     }
     if fields.year.is_some() || fields.month.is_some() {
         told(fields.days(), text, NAME)?;
@@ -422,7 +426,7 @@ pub fn parse_time(text: &str, forms: &Forms) -> SqlResult<i64> {
 /// `22007`, `22008`, `22009`.
 pub fn parse_timestamp(text: &str, with_zone: bool, forms: &Forms) -> SqlResult<i64> {
     let name = if with_zone { "timestamp with time zone" } else { "timestamp" };
-    let fields = told(Fields::read(text, forms), text, name)?;
+    let fields = told(DateTimeFields::read(text, forms), text, name)?;
     match fields.infinity {
         Some(positive) => return Ok(if positive { i64::MAX } else { i64::MIN }),
         None if fields.epoch => return Ok(0),

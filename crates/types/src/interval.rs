@@ -25,14 +25,14 @@ pub fn out_of_range() -> SqlError {
 }
 
 /// Reason for which a text is not an interval.
-enum Fault {
+enum IntervalError {
     Syntax,
     Range,
 }
 
 /// Sum of the parts read so far.
 #[derive(Default)]
-struct Sum {
+struct IntervalSum {
     months: i64,
     days: i64,
     micros: i64,
@@ -68,33 +68,33 @@ fn unit(word: &str) -> Option<(u32, i64, i64, i64)> {
     })
 }
 
-impl Sum {
+impl IntervalSum {
     /// Adds a number of units. The fraction goes to the next smaller part, as in PostgreSQL.
     fn add(
         &mut self,
         negative: bool,
         number: &str,
         (bit, months, days, micros): (u32, i64, i64, i64),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), IntervalError> {
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() && fraction.is_empty() {
-            return Err(Fault::Syntax);
+            return Err(IntervalError::Syntax);
         }
         // Seconds with a fraction count as milliseconds and microseconds, too.
         let bits = if bit == SECONDS && fraction.bytes().any(|digit| digit != b'0') { ALL_SECONDS } else { bit };
         if self.seen & bits != 0 {
-            return Err(Fault::Syntax);
+            return Err(IntervalError::Syntax);
         }
         self.seen |= bits;
         let sign = if negative { -1 } else { 1 };
-        let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().map_err(|_| Fault::Range)? } * sign;
+        let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().map_err(|_| IntervalError::Range)? } * sign;
         let fraction = if fraction.is_empty() {
             0.0
         } else {
-            format!("0.{fraction}").parse::<f64>().map_err(|_| Fault::Syntax)? * sign as f64
+            format!("0.{fraction}").parse::<f64>().map_err(|_| IntervalError::Syntax)? * sign as f64
         };
-        let times = |unit: i64| whole.checked_mul(unit).ok_or(Fault::Range);
-        let plus = |sum: &mut i64, more: i64| sum.checked_add(more).map(|all| *sum = all).ok_or(Fault::Range);
+        let times = |unit: i64| whole.checked_mul(unit).ok_or(IntervalError::Range);
+        let plus = |sum: &mut i64, more: i64| sum.checked_add(more).map(|all| *sum = all).ok_or(IntervalError::Range);
         plus(&mut self.months, times(months)?)?;
         plus(&mut self.days, times(days)?)?;
         plus(&mut self.micros, times(micros)?)?;
@@ -117,62 +117,66 @@ impl Sum {
     }
 
     /// Adds `HH:MM[:SS[.fraction]]`.
-    fn add_clock(&mut self, negative: bool, text: &str) -> Result<(), Fault> {
+    fn add_clock(&mut self, negative: bool, text: &str) -> Result<(), IntervalError> {
         if self.seen & 0b11111 != 0 {
-            return Err(Fault::Syntax);
+            return Err(IntervalError::Syntax);
         }
         self.seen |= 0b11111;
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let parts = whole
             .split(':')
-            .map(
-                |part| if part.is_empty() { Err(Fault::Syntax) } else { part.parse::<i64>().map_err(|_| Fault::Range) },
-            )
-            .collect::<Result<Vec<i64>, Fault>>()?;
+            .map(|part| {
+                if part.is_empty() {
+                    Err(IntervalError::Syntax)
+                } else {
+                    part.parse::<i64>().map_err(|_| IntervalError::Range)
+                }
+            })
+            .collect::<Result<Vec<i64>, IntervalError>>()?;
         let (hours, minutes, seconds) = match parts[..] {
             [hours, minutes] if !text.contains('.') => (hours, minutes, 0),
             [minutes, seconds] => (0, minutes, seconds),
             [hours, minutes, seconds] => (hours, minutes, seconds),
-            _ => return Err(Fault::Syntax),
+            _ => return Err(IntervalError::Syntax),
         };
         if minutes > 59 || seconds > 60 {
-            return Err(Fault::Range);
+            return Err(IntervalError::Range);
         }
-        let fraction = fraction_micros(fraction).ok_or(Fault::Syntax)?;
+        let fraction = fraction_micros(fraction).ok_or(IntervalError::Syntax)?;
         let micros = hours
             .checked_mul(3600)
             .and_then(|all| all.checked_add(minutes * 60 + seconds)?.checked_mul(SECOND)?.checked_add(fraction))
-            .ok_or(Fault::Range)?;
-        self.micros = self.micros.checked_add(if negative { -micros } else { micros }).ok_or(Fault::Range)?;
+            .ok_or(IntervalError::Range)?;
+        self.micros = self.micros.checked_add(if negative { -micros } else { micros }).ok_or(IntervalError::Range)?;
         Ok(())
     }
 
-    fn done(self, negate: bool) -> Result<Interval, Fault> {
+    fn done(self, negate: bool) -> Result<Interval, IntervalError> {
         let sign = if negate { -1 } else { 1 };
-        let signed = |part: i64| part.checked_mul(sign).ok_or(Fault::Range);
-        let narrow = |part: i64| i32::try_from(signed(part)?).map_err(|_| Fault::Range);
+        let signed = |part: i64| part.checked_mul(sign).ok_or(IntervalError::Range);
+        let narrow = |part: i64| i32::try_from(signed(part)?).map_err(|_| IntervalError::Range);
         Ok(Interval { months: narrow(self.months)?, days: narrow(self.days)?, micros: signed(self.micros)? })
     }
 }
 
 /// Reads `P1Y2M3DT4H5M6S`.
-fn parse_iso(text: &str) -> Result<Interval, Fault> {
-    let mut sum = Sum::default();
+fn parse_iso(text: &str) -> Result<Interval, IntervalError> {
+    let mut sum = IntervalSum::default();
     let mut rest = text;
     let mut in_time = false;
     if rest.is_empty() {
-        return Err(Fault::Syntax);
+        return Err(IntervalError::Syntax);
     }
     while !rest.is_empty() {
         if let (false, Some(after)) = (in_time, rest.strip_prefix('T')) {
             (in_time, rest) = (true, after);
             continue;
         }
-        let len = rest.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).ok_or(Fault::Syntax)?;
+        let len = rest.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).ok_or(IntervalError::Syntax)?;
         let (number, after) = rest.split_at(len);
         let unsigned = number.strip_prefix(['-', '+']).unwrap_or(number);
         if unsigned.is_empty() || unsigned.contains(['-', '+']) {
-            return Err(Fault::Syntax);
+            return Err(IntervalError::Syntax);
         }
         let word = match (in_time, after.as_bytes()[0]) {
             (false, b'Y') => "y",
@@ -182,20 +186,20 @@ fn parse_iso(text: &str) -> Result<Interval, Fault> {
             (true, b'H') => "h",
             (true, b'M') => "m",
             (true, b'S') => "s",
-            _ => return Err(Fault::Syntax),
+            _ => return Err(IntervalError::Syntax),
         };
-        sum.add(number.starts_with('-'), unsigned, unit(word).ok_or(Fault::Syntax)?)?;
+        sum.add(number.starts_with('-'), unsigned, unit(word).ok_or(IntervalError::Syntax)?)?;
         rest = &after[1..];
     }
     sum.done(false)
 }
 
-fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
-    let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(Fault::Syntax)?;
+fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, IntervalError> {
+    let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or(IntervalError::Syntax)?;
     // In the standard's style, a single sign at the start applies to all parts.
     let signs = tokens.iter().filter(|token| matches!(token, Token::Signed(_) | Token::SignedWord(..))).count();
     let all_negative = style == IntervalStyle::SqlStandard && signs == 1 && text.starts_with('-');
-    let mut sum = Sum::default();
+    let mut sum = IntervalSum::default();
     let mut negate = false;
     let mut index = 0;
     while index < tokens.len() {
@@ -206,30 +210,30 @@ fn parse_words(text: &str, style: IntervalStyle) -> Result<Interval, Fault> {
                 negate = true;
                 break;
             }
-            _ => return Err(Fault::Syntax),
+            _ => return Err(IntervalError::Syntax),
         };
         let negative = negative || all_negative;
         index += 1;
         if value.contains(':') {
             sum.add_clock(negative, value)?;
         } else if let Some((years, months)) = value.split_once(['-', '/']) {
-            let months: i64 = months.parse().map_err(|_| Fault::Syntax)?;
+            let months: i64 = months.parse().map_err(|_| IntervalError::Syntax)?;
             if months >= 12 {
-                return Err(Fault::Range);
+                return Err(IntervalError::Range);
             }
             sum.add(negative, years, (256, 12, 0, 0))?;
             sum.add(negative, &months.to_string(), (128, 1, 0, 0))?;
         } else {
             match tokens.get(index) {
                 Some(Token::Word(word)) if !word.eq_ignore_ascii_case("ago") => {
-                    let found = unit(&word.to_ascii_lowercase()).ok_or(Fault::Syntax)?;
+                    let found = unit(&word.to_ascii_lowercase()).ok_or(IntervalError::Syntax)?;
                     sum.add(negative, value, found)?;
                     index += 1;
                 }
                 Some(Token::Time(_)) => sum.add(negative, value, (32, 0, 1, 0))?,
                 Some(Token::Signed(next)) if next.contains(':') => sum.add(negative, value, (32, 0, 1, 0))?,
                 None | Some(Token::Word(_)) => sum.add(negative, value, (SECONDS, 0, 0, SECOND))?,
-                Some(_) => return Err(Fault::Syntax),
+                Some(_) => return Err(IntervalError::Syntax),
             }
         }
     }
@@ -248,11 +252,11 @@ impl Interval {
             None => parse_words(trimmed, style),
         };
         found.map_err(|fault| match fault {
-            Fault::Syntax => {
+            IntervalError::Syntax => {
                 let message = format!("invalid input syntax for type interval: \"{text}\"");
                 SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
             }
-            Fault::Range => SqlError::new(
+            IntervalError::Range => SqlError::new(
                 SqlState::INTERVAL_FIELD_OVERFLOW,
                 format!("interval field value out of range: \"{text}\""),
             ),

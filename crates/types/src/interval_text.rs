@@ -6,7 +6,7 @@ use super::interval::Interval;
 use std::fmt::Write;
 
 /// An interval in the usual units. The parts of its time have the same sign.
-struct Parts {
+struct IntervalParts {
     years: i64,
     months: i64,
     days: i64,
@@ -16,9 +16,9 @@ struct Parts {
     micros: i64,
 }
 
-impl Parts {
-    fn of(interval: Interval) -> Parts {
-        Parts {
+impl IntervalParts {
+    fn of(interval: Interval) -> IntervalParts {
+        IntervalParts {
             years: i64::from(interval.months / 12),
             months: i64::from(interval.months % 12),
             days: i64::from(interval.days),
@@ -90,7 +90,7 @@ impl Interval {
     }
 
     fn write_verbose(self, out: &mut String) {
-        let parts = Parts::of(self);
+        let parts = IntervalParts::of(self);
         // The first part that is not 0 decides whether the whole is `ago`.
         let mut ago = None;
         out.push('@');
@@ -123,7 +123,7 @@ impl Interval {
     }
 
     fn write_standard(self, out: &mut String) {
-        let mut parts = Parts::of(self);
+        let mut parts = IntervalParts::of(self);
         let negative = parts.all().iter().any(|part| *part < 0);
         let positive = parts.all().iter().any(|part| *part > 0);
         let has_months = parts.years != 0 || parts.months != 0;
@@ -131,7 +131,7 @@ impl Interval {
         if !negative && !positive {
             return out.push('0');
         }
-        let clock = |parts: &Parts, out: &mut String| {
+        let clock = |parts: &IntervalParts, out: &mut String| {
             let _ = write!(out, "{}:", parts.hours.abs());
             push_padded(out, parts.minutes.abs(), 2);
             out.push(':');
@@ -160,7 +160,7 @@ impl Interval {
     }
 
     fn write_iso(self, out: &mut String) {
-        let parts = Parts::of(self);
+        let parts = IntervalParts::of(self);
         if self == Interval::default() {
             return out.push_str("PT0S");
         }

@@ -6,7 +6,7 @@
 use super::{Element, Kind, SqlType};
 
 /// An entry of the table.
-struct Entry {
+struct TypeEntry {
     kind: Kind,
     /// Element of arrays of this type, with the OID of the array type.
     array: Option<(Element, u32)>,
@@ -25,8 +25,8 @@ struct Entry {
 const fn entry(
     kind: Kind, array: Option<(Element, u32)>, oid: u32, name: &'static str, aliases: &'static [&'static str], len: i16,
     category: char, preferred: bool,
-) -> Entry {
-    Entry { kind, array, oid, name, aliases, len, category, preferred }
+) -> TypeEntry {
+    TypeEntry { kind, array, oid, name, aliases, len, category, preferred }
 }
 
 /// PostgreSQL's other types, which this server does not have.
@@ -41,7 +41,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-static TABLE: [Entry; 30] = [
+static TABLE: [TypeEntry; 30] = [
     entry(Kind::Bool, Some((Element::Bool, 1000)), 16, "boolean", &["bool"], 1, 'B', true),
     entry(Kind::Bytea, Some((Element::Bytea, 1001)), 17, "bytea", &["bytea"], -1, 'U', false),
     entry(Kind::InternalChar, Some((Element::InternalChar, 1002)), 18, "\"char\"", &["\"char\""], 1, 'Z', false),
@@ -75,7 +75,7 @@ static TABLE: [Entry; 30] = [
 ];
 
 /// Returns the entry of a kind, and for an array that of its element.
-fn line(kind: Kind) -> &'static Entry {
+fn line(kind: Kind) -> &'static TypeEntry {
     match kind {
         Kind::Array(element) => line(element.kind()),
         Kind::Bool => &TABLE[0],
@@ -199,7 +199,7 @@ impl Kind {
 
     /// Returns the type with this `pg_type.typname`.
     pub fn from_typname(name: &str) -> Option<Kind> {
-        let is_it = |entry: &&Entry| entry.aliases.first().is_some_and(|own| own.trim_matches('"') == name);
+        let is_it = |entry: &&TypeEntry| entry.aliases.first().is_some_and(|own| own.trim_matches('"') == name);
         TABLE.iter().find(is_it).map(|entry| entry.kind).filter(|kind| *kind != Kind::Unknown)
     }
 

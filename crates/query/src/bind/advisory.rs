@@ -6,7 +6,7 @@ use crate::plan::{AdvisoryCall, Expr, Typed};
 use engine::AdvisoryScope;
 use statement::error::SqlResult;
 use types::Kind;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// The call that a name stands for.
 pub(super) fn call_named(name: &str) -> Option<AdvisoryCall> {
@@ -39,7 +39,7 @@ impl Binder<'_> {
         if call == AdvisoryCall::UnlockAll && count != 0 {
             return Err(no_function(name, &arguments));
         }
-        let fits = |argument: &Typed| self.coerce(argument.clone(), kind.into(), Context::Implicit);
+        let fits = |argument: &Typed| self.coerce(argument.clone(), kind.into(), CastContext::Implicit);
         let bound: Result<Vec<Expr>, _> = arguments.iter().map(|argument| Ok(fits(argument)?.expr)).collect();
         let arguments = match bound {
             Ok(bound) => bound,

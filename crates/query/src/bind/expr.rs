@@ -12,7 +12,7 @@ use syntax::ast::{self, CastStyle, Constant, ExprKind, IsTest, OperatorName};
 use syntax::lex::Span;
 use types::datum::Datum;
 use types::numeric::Numeric;
-use types::ops::Context;
+use types::ops::CastContext;
 use types::{Kind, SqlType};
 
 impl Binder<'_> {
@@ -169,7 +169,7 @@ impl Binder<'_> {
             return self.interval_with_fields(literal, fields, &to.modifiers);
         }
         let to = self.type_of(to)?;
-        self.coerce(self.expr(literal, scope)?, to, Context::Explicit)
+        self.coerce(self.expr(literal, scope)?, to, CastContext::Explicit)
     }
 
     /// `value::type`, `CAST (value AS type)`
@@ -191,7 +191,7 @@ impl Binder<'_> {
             CastStyle::Sign(sign) => (sign, false),
             CastStyle::Function | CastStyle::Literal => (span, true),
         };
-        let cast = self.coerce(value, to, Context::Explicit).map_err(|error| self.at_place(error, at))?;
+        let cast = self.coerce(value, to, CastContext::Explicit).map_err(|error| self.at_place(error, at))?;
         // `CAST` is its beginning, if it is anything.
         Ok(if is_function && is_cast { cast.at(span) } else { cast })
     }
@@ -324,7 +324,7 @@ impl Binder<'_> {
             Ok(common) if 1 < array.len() => {
                 let items = array.into_iter().map(|one| {
                     pulse::tick(pulse::ITEM)?;
-                    self.coerce(one, common.into(), Context::Implicit)
+                    self.coerce(one, common.into(), CastContext::Implicit)
                 });
                 lists.push((equality(own, common).map_err(at)?, items.collect::<SqlResult<_>>()?));
             }
@@ -399,7 +399,7 @@ impl Binder<'_> {
             Plan::Project { input, columns } => {
                 let convert = |(at, ((expr, from), to)): (usize, ((Expr, &SqlType), &SqlType))| {
                     let start = written.map_or(Span::NOWHERE, |query| self.column_start(query, at));
-                    let value = self.coerce(Typed::new(expr, *from).at(start), *to, Context::Implicit);
+                    let value = self.coerce(Typed::new(expr, *from).at(start), *to, CastContext::Implicit);
                     value.map(|typed| typed.expr).map_err(|error| self.at_place(error, start))
                 };
                 let columns =
@@ -410,7 +410,7 @@ impl Binder<'_> {
         };
         let column = |(at, (from, to)): (usize, (&SqlType, &SqlType))| {
             let typed = Typed::new(Expr::Column(at), *from);
-            self.coerce(typed, *to, Context::Implicit).map(|typed| typed.expr)
+            self.coerce(typed, *to, CastContext::Implicit).map(|typed| typed.expr)
         };
         let columns = from.iter().zip(to).enumerate().map(column).collect::<SqlResult<_>>()?;
         Ok(Plan::Project { input: Box::new(plan), columns })
@@ -426,7 +426,7 @@ impl Binder<'_> {
         let Some(operand) = operand else { return self.case_of(None, branches, otherwise, scope) };
         let mut operand = self.expr(operand, scope)?;
         if operand.kind.kind == Kind::Unknown {
-            operand = self.coerce(operand, Kind::Text.into(), Context::Implicit)?;
+            operand = self.coerce(operand, Kind::Text.into(), CastContext::Implicit)?;
         }
         self.once([operand], |binder, [operand]| binder.case_of(Some(&operand), branches, otherwise, scope))
     }

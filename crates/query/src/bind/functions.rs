@@ -8,13 +8,13 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, Argument, FunctionCall, SessionValue};
 use syntax::lex::Span;
-use types::ops::{self, Callee, Context};
+use types::ops::{self, Callee, CastContext};
 use types::{Kind, SqlType};
 
 /// Says whether a value can be cast to a type.
 fn is_cast(value: &Typed, to: Kind) -> bool {
     let from = value.kind.kind;
-    from == Kind::Unknown || from == to || ops::find_cast(from, to, Context::Explicit).is_some()
+    from == Kind::Unknown || from == to || ops::find_cast(from, to, CastContext::Explicit).is_some()
 }
 
 impl Binder<'_> {
@@ -147,7 +147,7 @@ impl Binder<'_> {
             None => Ok(now(kind)),
             Some(digits) => {
                 let to = SqlType { kind, typmod: digits.min(super::typing::MAX_PRECISION) };
-                self.coerce(now(kind), to, Context::Explicit)
+                self.coerce(now(kind), to, CastContext::Explicit)
             }
         }
     }
@@ -194,7 +194,7 @@ impl Binder<'_> {
             // One value behind the name of a type is cast to it (`func_get_detail`).
             Err(error) => match (Kind::from_typname(name), <[Typed; 1]>::try_from(arguments)) {
                 (Some(to), Ok([value])) if error.state() == SqlState::UNDEFINED_FUNCTION && is_cast(&value, to) => {
-                    return self.coerce(value, to.into(), Context::Explicit);
+                    return self.coerce(value, to.into(), CastContext::Explicit);
                 }
                 _ => return Err(error),
             },

@@ -18,7 +18,7 @@ use syntax::ast::{self, ExprKind, GroupItem};
 use syntax::lex::Span;
 use types::Kind;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// Groups of a query's rows.
 pub(super) struct Grouping {
@@ -217,7 +217,7 @@ impl Binder<'_> {
         }
         let (written, kind) = (typed.kind, settled(typed.kind));
         self.groupable(kind.kind)?;
-        let value = self.coerce(typed, kind, Context::Implicit)?.expr;
+        let value = self.coerce(typed, kind, CastContext::Implicit)?.expr;
         // An expression means the first equal item of the select list or of ORDER BY, as in PostgreSQL.
         let is_it = |(at, item): (usize, &Expr)| {
             items.columns.get(at).is_none_or(|info| info.kind == written) && self.are_same(item, &value, scope)

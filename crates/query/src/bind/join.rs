@@ -9,7 +9,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use syntax::ast::{self, FromItem, JoinCondition, JoinItem};
 use syntax::lex::Span;
-use types::ops::{Callee, Context};
+use types::ops::{Callee, CastContext};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JoinKind {
@@ -134,7 +134,7 @@ impl Binder<'_> {
             let common = types::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
             conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
             let to = if left.0.kind == right.0.kind { left.0.kind } else { common.into() };
-            let cast = |side: &SideColumn| self.coerce(typed(side), to, Context::Implicit).map(|typed| typed.expr);
+            let cast = |side: &SideColumn| self.coerce(typed(side), to, CastContext::Implicit).map(|typed| typed.expr);
             let value = match kind {
                 JoinKind::Inner if left.0.kind.kind != common && right.0.kind.kind == common => cast(right)?,
                 JoinKind::Inner | JoinKind::Left => cast(left)?,

@@ -11,7 +11,7 @@ use crate::rewrite::lifted;
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{self, ExprKind};
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 use types::{Element, Kind};
 
 impl Binder<'_> {
@@ -44,7 +44,7 @@ impl Binder<'_> {
     fn json_value(&self, argument: Typed) -> SqlResult<Typed> {
         match argument.kind.kind {
             Kind::Json | Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 => {
-                self.coerce(argument, Kind::Text.into(), Context::Explicit)
+                self.coerce(argument, Kind::Text.into(), CastContext::Explicit)
             }
             Kind::Numeric | Kind::Float4 | Kind::Float8 => self.json_text(argument, "json_number"),
             Kind::Date | Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![argument]),
@@ -150,7 +150,7 @@ impl Binder<'_> {
         let text = if argument.kind.kind == Kind::Bpchar {
             Typed::new(self.shown(argument)?, Kind::Text)
         } else {
-            self.coerce(argument, Kind::Text.into(), Context::Explicit)?
+            self.coerce(argument, Kind::Text.into(), CastContext::Explicit)?
         };
         self.call(function, vec![text])
     }

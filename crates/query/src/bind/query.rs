@@ -24,7 +24,7 @@ use syntax::ast::{
 };
 use syntax::lex::Span;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 use types::{Kind, SqlType};
 
 /// Columns of a result at most, as in PostgreSQL.
@@ -97,7 +97,7 @@ impl Binder<'_> {
             Err(error) => return Err(error),
         };
         let kind = count.kind;
-        match self.coerce(count, Kind::Int8.into(), Context::Assignment) {
+        match self.coerce(count, Kind::Int8.into(), CastContext::Assignment) {
             Ok(count) => Ok(count.expr),
             Err(error) if error.state() != SqlState::CANNOT_COERCE => Err(error),
             Err(_) => {
@@ -458,7 +458,7 @@ impl Binder<'_> {
         };
         let kind = settled(value.kind);
         let at = |error| self.at_expr(error, expr);
-        let value = self.coerce(value, kind, Context::Implicit).map_err(at)?.expr;
+        let value = self.coerce(value, kind, CastContext::Implicit).map_err(at)?.expr;
         Ok(SortKey { value, kind: self.comparable(kind.kind).map_err(at)?, descending, nulls_first })
     }
 

@@ -18,7 +18,7 @@ use statement::refuse;
 use std::sync::Arc;
 use syntax::ast::{self, Distinct, LockStrength, LockWait};
 use syntax::lex::Span;
-use types::ops::Context;
+use types::ops::CastContext;
 use types::{Kind, SqlType};
 
 /// Values that are computed of each row: the select list, and behind it those that only the order wants.
@@ -310,7 +310,7 @@ impl Binder<'_> {
                 None => {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
-                    let value = self.coerce(value, kind, Context::Implicit)?;
+                    let value = self.coerce(value, kind, CastContext::Implicit)?;
                     (values.place(value.expr, |a, b| self.are_same(a, b, scope)), kind)
                 }
             };
@@ -328,7 +328,7 @@ impl Binder<'_> {
         let kind = settled(values.columns[at].kind);
         if kind != values.columns[at].kind {
             let item = Typed::new(values.all[at].clone(), values.columns[at].kind);
-            values.all[at] = self.coerce(item, kind, Context::Implicit)?.expr;
+            values.all[at] = self.coerce(item, kind, CastContext::Implicit)?.expr;
             values.columns[at].kind = kind;
         }
         Ok(kind)
@@ -352,7 +352,7 @@ impl Binder<'_> {
                 None => {
                     let value = self.expr(expr, scope)?;
                     let kind = settled(value.kind);
-                    let value = self.coerce(value, kind, Context::Implicit)?.expr;
+                    let value = self.coerce(value, kind, CastContext::Implicit)?.expr;
                     (values.place(value, |a, b| self.are_same(a, b, scope)), kind)
                 }
             };

@@ -6,7 +6,7 @@ use catalog::Relation;
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::Kind;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 
 impl Binder<'_> {
     /// The next value of the sequence with this number.
@@ -32,8 +32,8 @@ impl Binder<'_> {
         for (at, argument) in arguments.into_iter().enumerate() {
             bound.push(match at {
                 0 => self.sequence_argument(name, argument)?,
-                1 => self.coerce(argument, Kind::Int8.into(), Context::Implicit)?.expr,
-                _ => self.coerce(argument, Kind::Bool.into(), Context::Implicit)?.expr,
+                1 => self.coerce(argument, Kind::Int8.into(), CastContext::Implicit)?.expr,
+                _ => self.coerce(argument, Kind::Bool.into(), CastContext::Implicit)?.expr,
             });
         }
         Ok(Typed::new(Expr::Sequence { call, arguments: bound }, Kind::Int8))
@@ -53,7 +53,7 @@ impl Binder<'_> {
         }
         let is_literal = argument.kind.kind == Kind::Unknown;
         let own = argument.clone();
-        let argument = self.coerce(argument, Kind::Text.into(), Context::Implicit);
+        let argument = self.coerce(argument, Kind::Text.into(), CastContext::Implicit);
         let argument = argument.map_err(|_| super::functions::no_function(name, &[own]))?.expr;
         match &argument {
             Expr::Constant(Datum::Text(written)) => {

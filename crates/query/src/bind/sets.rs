@@ -11,7 +11,7 @@ use syntax::ast::{self, Argument, ExprKind, FunctionCall};
 use types::datum::Datum;
 use types::interval::Interval;
 use types::numeric::Numeric;
-use types::ops::{self, Context};
+use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
 /// Returns true for the name of a function that returns a set.
@@ -349,7 +349,7 @@ impl Binder<'_> {
     fn set_of_one(&self, written: &ast::Expr, scope: &Scope<'_>) -> SqlResult<(SetCall, SqlType)> {
         let value = self.expr(written, scope)?;
         let kind = super::settled(value.kind);
-        let value = self.coerce(value, kind, Context::Implicit)?;
+        let value = self.coerce(value, kind, CastContext::Implicit)?;
         Ok((SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind))
     }
 

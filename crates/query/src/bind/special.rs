@@ -8,7 +8,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{self, ExprKind, Indirection, LikeKind, Name, ObjectName};
 use syntax::lex::Span;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 use types::{Kind, SqlType};
 
 /// `42809`
@@ -204,7 +204,7 @@ impl Binder<'_> {
     fn subscript(&self, written: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
         let typed = self.expr(written, scope)?;
         let refused = || SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
-        self.coerce(typed, Kind::Int4.into(), Context::Assignment)
+        self.coerce(typed, Kind::Int4.into(), CastContext::Assignment)
             .map_err(|error| if error.state() == SqlState::CANNOT_COERCE { refused() } else { error })
             .map_err(|error| self.at_expr(error, written))
     }

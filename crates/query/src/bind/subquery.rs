@@ -15,7 +15,7 @@ use std::sync::Arc;
 use syntax::ast::{self, ExprKind, OperatorName, QuantifiedOf, Quantifier};
 use syntax::fingerprint::of_bytes;
 use types::datum::Datum;
-use types::ops::{Callee, Context};
+use types::ops::{Callee, CastContext};
 use types::{Kind, SqlType};
 
 /// Greatest number of values of a row, as in PostgreSQL.
@@ -140,7 +140,7 @@ impl Binder<'_> {
             .into_iter()
             .zip(&bound.columns)
             .map(|(argument, column)| match argument.kind.kind {
-                Kind::Unknown => self.coerce(argument, column.kind, Context::Implicit),
+                Kind::Unknown => self.coerce(argument, column.kind, CastContext::Implicit),
                 _ => Ok(argument),
             })
             .collect::<SqlResult<_>>()?;
@@ -188,14 +188,14 @@ impl Binder<'_> {
             let Some(kind) = element.array_of() else {
                 return Err(SqlError::unsupported(format_args!("an array of {}", element.name())));
             };
-            array = self.coerce(array, kind.into(), Context::Implicit)?;
+            array = self.coerce(array, kind.into(), CastContext::Implicit)?;
         }
         let Some(element) = array.kind.element() else {
             let message = "op ANY/ALL (array) requires array on right side";
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
         let left = match left.kind.kind {
-            Kind::Unknown => self.coerce(left, element.kind.into(), Context::Implicit)?,
+            Kind::Unknown => self.coerce(left, element.kind.into(), CastContext::Implicit)?,
             _ => left,
         };
         let place = left.place;
@@ -330,7 +330,8 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported(format_args!("an array of {}", value.kind.kind.name())));
             }
             let place = value.place;
-            let value = self.coerce(value, element, Context::Explicit).map_err(|error| self.at_place(error, place))?;
+            let value =
+                self.coerce(value, element, CastContext::Explicit).map_err(|error| self.at_place(error, place))?;
             Ok(value.expr)
         };
         let items = items.iter().map(one).collect::<SqlResult<_>>()?;

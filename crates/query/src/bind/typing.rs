@@ -7,7 +7,7 @@ use statement::refuse;
 use syntax::ast::{self, Constant, ExprKind};
 use types::datum::Datum;
 use types::forms::Forms;
-use types::ops::{self, CallContext, Callee, Context};
+use types::ops::{self, CallContext, Callee, CastContext};
 use types::{Kind, SqlType, modifier, text};
 
 /// Comparison for equality of operands of two kinds: that of the operator `=`, whatever the syntax.
@@ -60,7 +60,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// `42846` or `42804`, without a place: it depends on what the cast is for; for a literal, with it, that it is no such value.
-    pub fn coerce(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
+    pub fn coerce(&self, typed: Typed, to: SqlType, context: CastContext) -> SqlResult<Typed> {
         let place = typed.place;
         self.coerced(typed, to, context).map(|typed| typed.at(place))
     }
@@ -74,18 +74,18 @@ impl Binder<'_> {
         let is_literal = matches!((typed.kind.kind, &typed.expr), (Kind::Unknown, Expr::Constant(Datum::Text(_))));
         // The modifier of an interval says how it is read.
         if !is_literal || to.typmod < 0 || to.kind == Kind::Interval {
-            return self.coerce(typed, to, Context::Assignment);
+            return self.coerce(typed, to, CastContext::Assignment);
         }
-        let value = self.coerce(typed, to.kind.into(), Context::Assignment)?;
+        let value = self.coerce(typed, to.kind.into(), CastContext::Assignment)?;
         if let Expr::Constant(constant) = &value.expr
             && let Ok(fitted) = modifier::apply(constant.clone(), to, false)
         {
             return Ok(Typed { expr: Expr::Constant(fitted), kind: to, ..value });
         }
-        self.coerce(value, to, Context::Assignment)
+        self.coerce(value, to, CastContext::Assignment)
     }
 
-    fn coerced(&self, typed: Typed, to: SqlType, context: Context) -> SqlResult<Typed> {
+    fn coerced(&self, typed: Typed, to: SqlType, context: CastContext) -> SqlResult<Typed> {
         let (from, place) = (typed.kind, typed.place);
         if from.kind == Kind::Unknown {
             match typed.expr {
@@ -101,7 +101,7 @@ impl Binder<'_> {
                 Expr::Constant(Datum::Text(text)) => {
                     // A cast cuts what is too long; input would refuse it.
                     let element = to.element().map_or(to.kind, |element| element.kind);
-                    let is_cut = context == Context::Explicit && matches!(element, Kind::Varchar | Kind::Bpchar);
+                    let is_cut = context == CastContext::Explicit && matches!(element, Kind::Varchar | Kind::Bpchar);
                     let read_as = if is_cut { to.kind.into() } else { to };
                     let value = text::input(&text, read_as, self.env.forms());
                     let expr = Expr::Constant(value.map_err(|error| {
@@ -174,7 +174,7 @@ impl Binder<'_> {
             let message = format!("argument of {of} must be type boolean, not type {}", typed.kind.name());
             return Err(self.at_place(SqlError::new(SqlState::DATATYPE_MISMATCH, message), typed.place));
         }
-        self.coerce(typed, Kind::Bool.into(), Context::Implicit).map(|typed| typed.expr)
+        self.coerce(typed, Kind::Bool.into(), CastContext::Implicit).map(|typed| typed.expr)
     }
 
     /// All as one type, by the rules of `UNION` and `CASE`.
@@ -185,7 +185,7 @@ impl Binder<'_> {
         let to = same.filter(|same| same.kind == kind).unwrap_or_else(|| kind.into());
         let coerced = all.into_iter().map(|typed| {
             statement::pulse::tick(32)?;
-            Ok(self.coerce(typed, to, Context::Implicit)?.expr)
+            Ok(self.coerce(typed, to, CastContext::Implicit)?.expr)
         });
         Ok((coerced.collect::<SqlResult<_>>()?, to))
     }
@@ -203,7 +203,7 @@ impl Binder<'_> {
 
     /// An argument of a function or operator: its modifier does not matter.
     pub fn argument(&self, argument: Typed, to: Kind) -> SqlResult<Expr> {
-        self.coerce(argument, to.into(), Context::Implicit).map(|typed| typed.expr)
+        self.coerce(argument, to.into(), CastContext::Implicit).map(|typed| typed.expr)
     }
 
     /// Looks whether values of a kind can be told from one another.
@@ -373,9 +373,11 @@ fn string_length(length: i32, of: &str) -> SqlResult<i32> {
 }
 
 /// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
-fn modified(expr: Expr, to: SqlType, context: Context) -> Expr {
+fn modified(expr: Expr, to: SqlType, context: CastContext) -> Expr {
     let eval = match context {
-        Context::Explicit => |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, true),
+        CastContext::Explicit => {
+            |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, true)
+        }
         _ => |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, false),
     };
     Expr::Cast { eval, to, argument: Box::new(expr) }

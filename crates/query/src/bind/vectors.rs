@@ -7,7 +7,7 @@ use crate::plan::{Expr, Typed};
 use statement::error::SqlResult;
 use types::Kind;
 use types::datum::Datum;
-use types::ops::{self, Context};
+use types::ops::{self, CastContext};
 
 /// The type of the array that a vector is.
 pub(super) fn array_of(kind: Kind) -> Option<Kind> {
@@ -45,7 +45,7 @@ impl Binder<'_> {
         let mut arguments = arguments.to_vec();
         for argument in &mut arguments {
             if let Some(array) = array_of(argument.kind.kind) {
-                *argument = self.coerce(argument.clone(), array.into(), Context::Implicit)?;
+                *argument = self.coerce(argument.clone(), array.into(), CastContext::Implicit)?;
             }
         }
         if !is_first {

@@ -10,7 +10,7 @@ use statement::refuse;
 use syntax::ast::{self, FrameExclusion, FunctionCall, Name, Over, WindowDefinition, WindowSpec};
 use syntax::lex::Span;
 use types::datum::Datum;
-use types::ops::{self, Context};
+use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
 /// A window as it is written, with what it takes from a named one.
@@ -172,7 +172,7 @@ impl Binder<'_> {
             let value = self.expr(expr, scope)?;
             let kind = settled(value.kind);
             self.groupable(kind.kind).map_err(|error| self.at_expr(error, expr))?;
-            partition.push((self.coerce(value, kind, Context::Implicit)?.expr, kind.kind));
+            partition.push((self.coerce(value, kind, CastContext::Implicit)?.expr, kind.kind));
         }
         let mut order = Vec::with_capacity(spec.order.len());
         for key in spec.order {
@@ -240,7 +240,7 @@ impl Binder<'_> {
         let int = |argument: Typed| self.argument(argument, Kind::Int4).map_err(unless_told);
         let known = |value: Typed| {
             let kind = settled(value.kind);
-            Ok::<_, SqlError>((self.coerce(value, kind, Context::Implicit)?.expr, kind))
+            Ok::<_, SqlError>((self.coerce(value, kind, CastContext::Implicit)?.expr, kind))
         };
         let count = arguments.len();
         let mut arguments = arguments.into_iter();
@@ -369,7 +369,7 @@ impl Binder<'_> {
             value => value?,
         };
         let kind = value.kind;
-        match self.coerce(value, offset.into(), Context::Assignment) {
+        match self.coerce(value, offset.into(), CastContext::Assignment) {
             Ok(value) => Ok(value.expr),
             Err(error) if error.state() == SqlState::CANNOT_COERCE => {
                 let wanted = SqlType::from(offset).name();

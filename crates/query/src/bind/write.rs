@@ -13,7 +13,7 @@ use syntax::ast::{self, CommonStatement, ExprKind, FromItem, Indirection, Insert
 use syntax::lex::Span;
 use types::Kind;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// A change, and the columns that it returns, if it does.
 pub struct Written {
@@ -196,7 +196,7 @@ impl Binder<'_> {
     fn assigned(&self, table: &TableInfo, at: usize, value: Typed) -> SqlResult<Expr> {
         let column = &table.columns[at];
         let (kind, place) = (value.kind, value.place);
-        match self.coerce(value, column.kind, Context::Assignment) {
+        match self.coerce(value, column.kind, CastContext::Assignment) {
             Ok(typed) => Ok(typed.expr),
             Err(error) if error.state() == SqlState::CANNOT_COERCE => {
                 let message = format!(

@@ -4,7 +4,7 @@ use super::{Child, Plan, children_of_expr, visit};
 use syntax::lex::Span;
 use types::datum::Datum;
 use types::ops::Callee;
-use types::ops::casts::Convert as CastEval;
+use types::ops::casts::CastEval;
 use types::{Kind, SqlType};
 
 /// Typed expression over a row.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub use types::ops::Eval;
 /// Function of a cast; it is given the type to cast to.
-pub use types::ops::casts::Convert as CastEval;
+pub use types::ops::casts::CastEval;
 use types::{Kind, SqlType};
 pub use walk::{Child, children_of_expr, children_of_plan, rewrite, substitute, visit};
 pub(crate) use walk::{

@@ -4,11 +4,11 @@
 use crate::door::{Door, GateSample, Mode, ResourceRow};
 use gate::control::{LimitForecast, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
-use types::table::{Lines, ProvidedTable, count, ms};
+use types::table::{NamedRows, ProvidedTable, count, ms};
 use types::{Datum, Kind};
 
 /// Returns the rows of one of the gate's tables; no rows for other names.
-pub fn lines(door: &Door, table: &str) -> Lines {
+pub fn lines(door: &Door, table: &str) -> NamedRows {
     match table {
         "gate" => classes(door),
         "gate_histogram" => histograms(door),
@@ -18,7 +18,7 @@ pub fn lines(door: &Door, table: &str) -> Lines {
         "mpl_log" => mpl_log(door),
         "mpl_verdict" => mpl_verdict(door),
         "gate_resources" => resources(door),
-        _ => Lines::new(),
+        _ => NamedRows::new(),
     }
 }
 
@@ -85,8 +85,8 @@ pub fn tables() -> [ProvidedTable; 8] {
     ]
 }
 
-fn classes(door: &Door) -> Lines {
-    let Some(view) = door.view() else { return Lines::new() };
+fn classes(door: &Door) -> NamedRows {
+    let Some(view) = door.view() else { return NamedRows::new() };
     let seconds = |value: f64| Datum::Float8(value * 1e3);
     let row = |(class, seen): (&ClassView, &ClassObservation)| {
         let [wait, inside, idle] = [&class.wait, &class.inside, &class.idle].map(Times::quantiles_us);
@@ -117,9 +117,9 @@ fn classes(door: &Door) -> Lines {
 }
 
 /// Rows of the buckets that are not empty.
-fn histograms(door: &Door) -> Lines {
-    let Some(view) = door.view() else { return Lines::new() };
-    let mut lines = Lines::new();
+fn histograms(door: &Door) -> NamedRows {
+    let Some(view) = door.view() else { return NamedRows::new() };
+    let mut lines = NamedRows::new();
     for class in &view.gate.classes {
         for (what, times) in [("wait", &class.wait), ("inside", &class.inside), ("idle", &class.idle)] {
             lines.extend(times.buckets().map(|(lower, upper, seen)| {
@@ -137,8 +137,8 @@ fn histograms(door: &Door) -> Lines {
 }
 
 /// Rows of the history of the last seconds, the oldest first.
-pub fn history(door: &Door, seconds: f64) -> Lines {
-    let Some(now) = door.seconds() else { return Lines::new() };
+pub fn history(door: &Door, seconds: f64) -> NamedRows {
+    let Some(now) = door.seconds() else { return NamedRows::new() };
     let is_limited = door.mode() != Mode::Observe;
     let row = |moment: &GateSample| {
         vec![
@@ -154,7 +154,7 @@ pub fn history(door: &Door, seconds: f64) -> Lines {
     door.history(seconds).iter().map(row).collect()
 }
 
-fn mpl(door: &Door) -> Lines {
+fn mpl(door: &Door) -> NamedRows {
     let Some(view) = door.view() else { return vec![vec![("mode", Datum::text(Mode::Off.name()))]] };
     let phase = view
         .phase
@@ -190,7 +190,7 @@ fn mpl(door: &Door) -> Lines {
 }
 
 /// Rows of the resources that transactions inside spend their time on.
-fn resources(door: &Door) -> Lines {
+fn resources(door: &Door) -> NamedRows {
     let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
     let row = |row: &ResourceRow| {
         vec![
@@ -212,8 +212,8 @@ fn finite(width: f64) -> Datum {
     if width.is_finite() { Datum::Float8(width) } else { Datum::Null }
 }
 
-fn mpl_log(door: &Door) -> Lines {
-    let Some(view) = door.view() else { return Lines::new() };
+fn mpl_log(door: &Door) -> NamedRows {
+    let Some(view) = door.view() else { return NamedRows::new() };
     let row = |moved: &Move| {
         let ago = view.seconds - moved.at.since(Time::ZERO).as_secs_f64();
         vec![
@@ -233,7 +233,7 @@ fn mpl_log(door: &Door) -> Lines {
 }
 
 /// Row of the verdict: the effect of a limit, in words.
-fn mpl_verdict(door: &Door) -> Lines {
+fn mpl_verdict(door: &Door) -> NamedRows {
     let verdict = door.verdict();
     let line = vec![
         ("mode", Datum::text(door.mode().name())),
@@ -244,8 +244,8 @@ fn mpl_verdict(door: &Door) -> Lines {
     vec![line]
 }
 
-fn mpl_forecast(door: &Door) -> Lines {
-    let Some(forecast) = door.forecast() else { return Lines::new() };
+fn mpl_forecast(door: &Door) -> NamedRows {
+    let Some(forecast) = door.forecast() else { return NamedRows::new() };
     let source = door.model_source().name();
     let row = |limit: &LimitForecast| {
         vec![

@@ -6,7 +6,7 @@
 use super::{Door, Mode};
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
-use types::table::Lines;
+use types::table::NamedRows;
 
 /// State of the gate.
 #[derive(Clone, Debug)]
@@ -46,12 +46,12 @@ impl Door {
 
     /// Returns the rows of a view of the schema `overtake` that is about the gate, for callers that show it without
     /// SQL: each value with its column's name. The forecast takes a while.
-    pub fn lines(&self, view: &str) -> Lines {
+    pub fn lines(&self, view: &str) -> NamedRows {
         super::lines::lines(self, view)
     }
 
     /// Returns the rows of `overtake.mpl_history` for the last seconds.
-    pub fn history_lines(&self, seconds: f64) -> Lines {
+    pub fn history_lines(&self, seconds: f64) -> NamedRows {
         super::lines::history(self, seconds)
     }
 

@@ -3,12 +3,12 @@
 //! **Invariant:** the rows of `overtake.memory` add up to the bytes that the allocator has given out, as far as they
 //! are of one moment. Memory that no holder reports is a row of its own.
 
-use super::{Line, text};
+use super::{NamedRow, text};
 use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
 use engine::{Engine, TableHoldings};
 use server::metrics::family;
 use statement::holdings::{Use, of_sessions};
-use types::table::{Lines, ProvidedTable, count};
+use types::table::{NamedRows, ProvidedTable, count};
 use types::{Datum, Kind};
 
 /// Memory of one holder, for one use.
@@ -67,7 +67,7 @@ pub(super) fn tables() -> [ProvidedTable; 2] {
     [ProvidedTable::new("memory", &shares), ProvidedTable::new("memory_total", &total)]
 }
 
-pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Lines {
+pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> NamedRows {
     let line = |Share { kind, name, pid, part, bytes }: Share| {
         vec![
             ("kind", text(kind)),
@@ -81,9 +81,9 @@ pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Lines {
 }
 
 /// Returns the one row of `overtake.memory_total`. A limit that is not set is null.
-pub(super) fn total() -> Lines {
+pub(super) fn total() -> NamedRows {
     let limit = |bytes: usize| if bytes == usize::MAX { Datum::Null } else { count(bytes as u64) };
-    let line: Line = vec![
+    let line: NamedRow = vec![
         ("held_bytes", count(held_bytes() as u64)),
         ("limit_bytes", limit(limit_bytes())),
         ("resident_bytes", count(resident_bytes() as u64)),

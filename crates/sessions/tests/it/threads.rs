@@ -12,7 +12,7 @@ use statement::outcome::Signal;
 use statement::{SqlError, SqlResult};
 use std::mem;
 use std::sync::{Arc, Mutex};
-use types::table::{Lines, ProvidedTable};
+use types::table::{NamedRows, ProvidedTable};
 use types::{Datum, Kind};
 
 /// Returns the first word of the thread's name.
@@ -70,10 +70,10 @@ impl Provider for Spy {
         Vec::new()
     }
 
-    fn lines(&self, _schema: &str, table: &str) -> Lines {
+    fn lines(&self, _schema: &str, table: &str) -> NamedRows {
         match table {
             "thread" => vec![vec![("name", Datum::text(this_thread()))]],
-            _ => Lines::new(),
+            _ => NamedRows::new(),
         }
     }
 }

@@ -26,7 +26,7 @@ use syntax::ast::{
     TableConstraintKind,
 };
 use syntax::grammar;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// State of an `ALTER TABLE` that is being executed.
 pub(super) struct Work<'a> {
@@ -336,7 +336,7 @@ impl Ddl<'_> {
         let binder = self.binder();
         if let Some(Identity { sequence, .. }) = column.identity {
             let next = query::plan::Typed::new(binder.next_number(sequence), types::Kind::Int8);
-            return Ok(binder.coerce(next, column.kind, Context::Assignment)?.expr);
+            return Ok(binder.coerce(next, column.kind, CastContext::Assignment)?.expr);
         }
         let Some(default) = &column.default else {
             return Ok(Expr::Constant(types::datum::Datum::Null));

@@ -27,7 +27,7 @@ use syntax::lex::Span;
 use syntax::names::quoted_name;
 use types::datum::Datum;
 use types::forms::Forms;
-use types::ops::{Context, find_cast, resolve_operator};
+use types::ops::{CastContext, find_cast, resolve_operator};
 use types::{Kind, text};
 
 /// Names of keys in messages.
@@ -464,7 +464,7 @@ fn can_refer(from: Kind, to: Kind) -> bool {
     let (from, to) = (plain(from), plain(to));
     resolve_operator("=", Some(to), from).is_ok_and(|found| {
         let is_direct = (found.operator.left, found.operator.right) == (Some(to), from);
-        is_direct || from == to || find_cast(from, to, Context::Implicit).is_some()
+        is_direct || from == to || find_cast(from, to, CastContext::Implicit).is_some()
     })
 }
 

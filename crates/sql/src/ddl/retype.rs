@@ -15,7 +15,7 @@ use std::sync::Arc;
 use syntax::ast::{Expr as Written, ObjectName, TypeName};
 use syntax::names::quoted_name;
 use types::SqlType;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// New type of a column, and the value that rows get, computed from the old row.
 pub(super) struct Retype {
@@ -61,7 +61,7 @@ impl Ddl<'_> {
         // Without USING, the value is an assignment cast of the column itself.
         let is_said = using.is_some();
         let value = using.unwrap_or_else(|| Typed::new(Expr::Column(at), column.kind));
-        let value = self.binder().coerce(value, kind, Context::Assignment).map_err(|error| {
+        let value = self.binder().coerce(value, kind, CastContext::Assignment).map_err(|error| {
             if error.state() != SqlState::CANNOT_COERCE {
                 return error;
             }

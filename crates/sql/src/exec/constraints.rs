@@ -15,7 +15,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::datum::Datum;
 use types::ops::is_same;
-use types::ops::{self, Context};
+use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
 /// What is to be looked after.
@@ -220,8 +220,8 @@ impl Run<'_> {
             return Ok(Some(value.clone()));
         }
         let none = || SqlError::unsupported("a reference between these types");
-        let there = ops::find_cast(from.kind, to.kind, Context::Explicit).ok_or_else(none)?;
-        let back = ops::find_cast(to.kind, from.kind, Context::Explicit).ok_or_else(none)?;
+        let there = ops::find_cast(from.kind, to.kind, CastContext::Explicit).ok_or_else(none)?;
+        let back = ops::find_cast(to.kind, from.kind, CastContext::Explicit).ok_or_else(none)?;
         // What does not come back as it was is a value that the other type does not have.
         let Ok(other) = (there.eval)(value, to.kind.into(), self.env) else { return Ok(None) };
         let Ok(again) = (back.eval)(&other, from.kind.into(), self.env) else { return Ok(None) };
@@ -328,7 +328,7 @@ impl Run<'_> {
             true => value.clone(),
             false => {
                 let none = || SqlError::unsupported("a reference between these types");
-                let cast = ops::find_cast(from.kind, to.kind, Context::Assignment).ok_or_else(none)?;
+                let cast = ops::find_cast(from.kind, to.kind, CastContext::Assignment).ok_or_else(none)?;
                 (cast.eval)(value, to, self.env)?
             }
         };

@@ -19,7 +19,7 @@ use statement::holdings::Use;
 use statement::pulse;
 use std::collections::VecDeque;
 use std::ops::Range;
-use types::binary::{self, Source, utf8};
+use types::binary::{self, ValueOrigin, utf8};
 use types::datum::Datum;
 use types::{Kind, SqlType, text};
 
@@ -214,7 +214,7 @@ impl Run<'_> {
             }
             let Some(bytes) = bytes else { continue };
             let made = if is_binary {
-                binary::input(bytes, column.kind, Source::Field).map(|value| chunk.keep(value))
+                binary::input(bytes, column.kind, ValueOrigin::Field).map(|value| chunk.keep(value))
             } else {
                 let raw = match field {
                     Field::Raw(range) if range.len() == bytes.len() => Some(range.clone()),

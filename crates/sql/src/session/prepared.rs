@@ -17,7 +17,7 @@ use syntax::ast::{self, DeclareCommand, DiscardTarget, ExecuteCommand, PrepareCo
 use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
-use types::ops::Context;
+use types::ops::CastContext;
 
 /// An `EXECUTE`, bound.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Session {
             scope.clause.set(query::bind::Clause::Execute);
             let argument = binder.expr(argument, &scope)?;
             let (of, place) = (argument.kind, argument.place);
-            let argument = binder.coerce(argument, *kind, Context::Assignment).map_err(|error| {
+            let argument = binder.coerce(argument, *kind, CastContext::Assignment).map_err(|error| {
                 if error.state() != SqlState::CANNOT_COERCE {
                     return error;
                 }

@@ -106,7 +106,7 @@ fn expression(seen: &Seen, env: &Env, text: &str, to: SqlType, pretty: bool) -> 
     let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new());
     let mut typed = binder.expr(&grammar::expression(text).ok()?, &Scope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
-        typed = binder.coerce(typed, to.kind.into(), types::ops::Context::Assignment).ok()?;
+        typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
     }
     Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
 }

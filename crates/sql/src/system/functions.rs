@@ -18,7 +18,7 @@ pub(super) fn line(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: types::ops::context::InContext,
+    eval: types::ops::context::ContextFunction,
 ) -> Function {
     Function { strict: true, ..types::ops::line_in(name, arguments, result, eval) }
 }

@@ -10,7 +10,7 @@ use statement::error::SqlResult;
 use std::sync::LazyLock;
 use types::Kind;
 use types::datum::Datum;
-use types::ops::{self, Context};
+use types::ops::{self, CastContext};
 use types::regtype::{type_name, type_shown};
 
 pub(super) const OF_CATALOG: u32 = 11;
@@ -400,10 +400,10 @@ fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     let mut number = FIRST;
     for from in Kind::scalars().filter(|kind| !matches!(kind, Kind::Unknown | Kind::Void)) {
         for to in Kind::scalars().filter(|kind| !matches!(kind, Kind::Unknown | Kind::Void)) {
-            let Some(cast) = ops::find_cast(from, to, Context::Explicit) else { continue };
+            let Some(cast) = ops::find_cast(from, to, CastContext::Explicit) else { continue };
             let is_string = |kind: Kind| kind.category() == 'S';
-            let by_text = (is_string(to) && !is_string(from) && cast.context != Context::Implicit)
-                || (is_string(from) && !is_string(to) && cast.context == Context::Explicit);
+            let by_text = (is_string(to) && !is_string(from) && cast.context != CastContext::Implicit)
+                || (is_string(from) && !is_string(to) && cast.context == CastContext::Explicit);
             if by_text {
                 continue;
             }
@@ -414,9 +414,9 @@ fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 (
                     "castcontext",
                     text(match cast.context {
-                        Context::Implicit => "i",
-                        Context::Assignment => "a",
-                        Context::Explicit => "e",
+                        CastContext::Implicit => "i",
+                        CastContext::Assignment => "a",
+                        CastContext::Explicit => "e",
                     }),
                 ),
                 ("castmethod", text("f")),

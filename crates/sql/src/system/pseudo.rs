@@ -1,10 +1,10 @@
 //! Rows of `pg_type` for pseudo-types, and their I/O functions.
 
 use super::{Rows, int, oid, text, yes};
-use types::pseudo::{Pseudo, TABLE};
+use types::pseudo::{PseudoType, TABLE};
 
 /// Returns the I/O functions of a pseudo-type: in, out, receive, send.
-fn by_text(of: &Pseudo) -> [String; 4] {
+fn by_text(of: &PseudoType) -> [String; 4] {
     let base = if of.element == 0 { of.name } else { "array" };
     ["in", "out", "recv", "send"].map(|what| format!("{base}_{what}"))
 }

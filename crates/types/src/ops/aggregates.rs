@@ -8,8 +8,8 @@ use super::casts::Cast;
 use super::get::{boolean, bytes, float, impossible, int, interval, mistyped, numeric, out_of_range, text};
 use super::ordered;
 use super::resolve::{self, can_coerce};
-use super::statistics::{Moments, Pairs, Relation, Spread, Squares};
-use super::{Context, compare, find_cast};
+use super::statistics::{Moments, PairSums, RegressionStatistic, Squares, Variance};
+use super::{CastContext, compare, find_cast};
 use crate::Kind;
 use crate::datum::Datum;
 use crate::interval::Interval;
@@ -28,11 +28,11 @@ pub struct Aggregate {
     pub arguments: &'static [Kind],
     /// Type of the result.
     pub result: Kind,
-    what: What,
+    what: AggregateKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum AggregateKind {
     CountAll,
     Count,
     Sum,
@@ -49,15 +49,15 @@ enum What {
     },
     JsonMembers,
     /// Aggregate of ordered values, as in `ordered`.
-    Ordered(ordered::Ordered),
+    Ordered(ordered::OrderedAggregate),
     Bytes,
-    Bits(Bits),
-    Spread(Spread),
-    Relation(Relation),
+    Bits(BitAggregate),
+    Variance(Variance),
+    Regression(RegressionStatistic),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Bits {
+enum BitAggregate {
     And,
     Or,
     Xor,
@@ -80,11 +80,11 @@ pub struct ResolvedAggregate {
 pub struct Accumulator {
     aggregate: &'static Aggregate,
     rows: i64,
-    state: State,
+    state: AggregateState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum AggregateState {
     Empty,
     /// Sum of integers: 2^64 of them fit.
     Integer(i128),
@@ -100,13 +100,13 @@ enum State {
     Bytes(BytesBuilder),
     Moments(Moments),
     Squares(Box<Squares>),
-    Pairs(Pairs),
+    Pairs(PairSums),
 }
 
 impl Aggregate {
     /// Starts the aggregate.
     pub fn start(&'static self) -> Accumulator {
-        Accumulator { aggregate: self, rows: 0, state: State::Empty }
+        Accumulator { aggregate: self, rows: 0, state: AggregateState::Empty }
     }
 }
 
@@ -119,8 +119,8 @@ pub fn is_ordered_set(name: &str) -> bool {
 const ROW: usize = 8;
 
 /// Returns true if a null counts as a value.
-fn takes_null(what: What) -> bool {
-    matches!(what, What::Array | What::Json { .. } | What::JsonMembers)
+fn takes_null(what: AggregateKind) -> bool {
+    matches!(what, AggregateKind::Array | AggregateKind::Json { .. } | AggregateKind::JsonMembers)
 }
 
 /// Returns the sum of floats. PostgreSQL refuses a sum that becomes infinite.
@@ -136,66 +136,68 @@ impl Accumulator {
     pub fn add(&mut self, args: &[Datum]) -> SqlResult<()> {
         pulse::tick(ROW)?;
         let what = self.aggregate.what;
-        if what == What::CountAll {
+        if what == AggregateKind::CountAll {
             self.rows += 1;
             return Ok(());
         }
-        if let What::Relation(_) = what {
+        if let AggregateKind::Regression(_) = what {
             return self.pair(args);
         }
         let Some(value) = args.first().filter(|value| takes_null(what) || !value.is_null()) else { return Ok(()) };
         self.rows += 1;
         match what {
-            What::CountAll | What::Count => {}
-            What::Sum | What::Average => self.sum(value)?,
-            What::Min | What::Max => {
+            AggregateKind::CountAll | AggregateKind::Count => {}
+            AggregateKind::Sum | AggregateKind::Average => self.sum(value)?,
+            AggregateKind::Min | AggregateKind::Max => {
                 let kind = self.aggregate.arguments[0];
                 let replaces = match &self.state {
-                    State::Value(best) => {
+                    AggregateState::Value(best) => {
                         let order = compare(value, best, kind);
                         // As in PostgreSQL, the last of equal values that look different is kept, and
                         // the first of padded texts.
                         let is_equal = order.is_eq() && kind != Kind::Bpchar;
-                        is_equal || if what == What::Min { order.is_lt() } else { order.is_gt() }
+                        is_equal || if what == AggregateKind::Min { order.is_lt() } else { order.is_gt() }
                     }
                     _ => true,
                 };
                 if replaces {
-                    self.state = State::Value(value.clone());
+                    self.state = AggregateState::Value(value.clone());
                 }
             }
-            What::And | What::Or => {
+            AggregateKind::And | AggregateKind::Or => {
                 let value = boolean(value)?;
-                self.state = State::Value(Datum::Bool(match (&self.state, what) {
-                    (State::Value(Datum::Bool(before)), What::And) => *before && value,
-                    (State::Value(Datum::Bool(before)), _) => *before || value,
+                self.state = AggregateState::Value(Datum::Bool(match (&self.state, what) {
+                    (AggregateState::Value(Datum::Bool(before)), AggregateKind::And) => *before && value,
+                    (AggregateState::Value(Datum::Bool(before)), _) => *before || value,
                     _ => value,
                 }));
             }
-            What::Strings => {
+            AggregateKind::Strings => {
                 let delimiter = args.get(1).filter(|delimiter| !delimiter.is_null()).map_or(Ok(""), text)?;
                 self.grow("", delimiter, &[text(value)?])?;
             }
-            What::Bits(bits) => self.bits(bits, value)?,
-            What::Spread(_) => self.spread(value)?,
-            What::Relation(_) => {}
-            What::Json { lines } => {
+            AggregateKind::Bits(bits) => self.bits(bits, value)?,
+            AggregateKind::Variance(_) => self.spread(value)?,
+            AggregateKind::Regression(_) => {}
+            AggregateKind::Json { lines } => {
                 let value = if value.is_null() { "null" } else { text(value)? };
                 self.grow("[", if lines { ", \n " } else { ", " }, &[value])?;
             }
-            What::Ordered(_) => match &mut self.state {
-                State::Ordered(values, _) => values.push(value.clone()),
-                state => *state = State::Ordered(vec![value.clone()], args.get(1).cloned().unwrap_or_default()),
+            AggregateKind::Ordered(_) => match &mut self.state {
+                AggregateState::Ordered(values, _) => values.push(value.clone()),
+                state => {
+                    *state = AggregateState::Ordered(vec![value.clone()], args.get(1).cloned().unwrap_or_default())
+                }
             },
-            What::JsonMembers => {
+            AggregateKind::JsonMembers => {
                 if value.is_null() {
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"));
                 }
                 let own = args.get(1).filter(|own| !own.is_null()).map_or(Ok("null"), text)?;
                 self.grow("{ ", ", ", &[text(value)?, " : ", own])?;
             }
-            What::Bytes => match &mut self.state {
-                State::Bytes(all) => {
+            AggregateKind::Bytes => match &mut self.state {
+                AggregateState::Bytes(all) => {
                     if let Some(delimiter) = args.get(1).filter(|delimiter| !delimiter.is_null()) {
                         all.push_slice(bytes(delimiter)?)?;
                     }
@@ -204,13 +206,13 @@ impl Accumulator {
                 state => {
                     let mut all = BytesBuilder::default();
                     all.push_slice(bytes(value)?)?;
-                    *state = State::Bytes(all);
+                    *state = AggregateState::Bytes(all);
                 }
             },
-            What::Array => match &mut self.state {
-                State::Items(items) if items.len() == ITEMS_MAX => return Err(too_many_items()),
-                State::Items(items) => items.push(value.clone()),
-                state => *state = State::Items(vec![value.clone()]),
+            AggregateKind::Array => match &mut self.state {
+                AggregateState::Items(items) if items.len() == ITEMS_MAX => return Err(too_many_items()),
+                AggregateState::Items(items) => items.push(value.clone()),
+                state => *state = AggregateState::Items(vec![value.clone()]),
             },
         }
         Ok(())
@@ -220,13 +222,13 @@ impl Accumulator {
     fn grow(&mut self, first: &str, between: &str, parts: &[&str]) -> SqlResult<()> {
         let mut new = TextBuilder::default();
         let (all, begin) = match &mut self.state {
-            State::Text(all) => (all, between),
+            AggregateState::Text(all) => (all, between),
             _ => (&mut new, first),
         };
         all.push_str(begin)?;
         parts.iter().try_for_each(|part| all.push_str(part))?;
-        if !matches!(self.state, State::Text(_)) {
-            self.state = State::Text(new);
+        if !matches!(self.state, AggregateState::Text(_)) {
+            self.state = AggregateState::Text(new);
         }
         Ok(())
     }
@@ -237,37 +239,42 @@ impl Accumulator {
         if y.is_null() || x.is_null() {
             return Ok(());
         }
-        let mut pairs = if let State::Pairs(pairs) = self.state { pairs } else { Pairs::default() };
+        let mut pairs = if let AggregateState::Pairs(pairs) = self.state { pairs } else { PairSums::default() };
         pairs.add(float(y)?, float(x)?)?;
-        self.state = State::Pairs(pairs);
+        self.state = AggregateState::Pairs(pairs);
         Ok(())
     }
 
     fn spread(&mut self, value: &Datum) -> SqlResult<()> {
         if matches!(value, Datum::Float4(_) | Datum::Float8(_)) {
-            let mut moments = if let State::Moments(moments) = self.state { moments } else { Moments::default() };
+            let mut moments =
+                if let AggregateState::Moments(moments) = self.state { moments } else { Moments::default() };
             moments.add(float(value)?)?;
-            self.state = State::Moments(moments);
+            self.state = AggregateState::Moments(moments);
             return Ok(());
         }
-        if !matches!(self.state, State::Squares(_)) {
-            self.state = State::Squares(Box::default());
+        if !matches!(self.state, AggregateState::Squares(_)) {
+            self.state = AggregateState::Squares(Box::default());
         }
-        if let State::Squares(squares) = &mut self.state { squares.add(numeric(value)?.as_ref()) } else { Ok(()) }
+        if let AggregateState::Squares(squares) = &mut self.state {
+            squares.add(numeric(value)?.as_ref())
+        } else {
+            Ok(())
+        }
     }
 
-    fn bits(&mut self, bits: Bits, value: &Datum) -> SqlResult<()> {
-        let State::Value(before) = &self.state else {
-            self.state = State::Value(value.clone());
+    fn bits(&mut self, bits: BitAggregate, value: &Datum) -> SqlResult<()> {
+        let AggregateState::Value(before) = &self.state else {
+            self.state = AggregateState::Value(value.clone());
             return Ok(());
         };
         let (a, b) = (int(before)?, int(value)?);
         let all = match bits {
-            Bits::And => a & b,
-            Bits::Or => a | b,
-            Bits::Xor => a ^ b,
+            BitAggregate::And => a & b,
+            BitAggregate::Or => a | b,
+            BitAggregate::Xor => a ^ b,
         };
-        self.state = State::Value(match value {
+        self.state = AggregateState::Value(match value {
             Datum::Int2(_) => Datum::Int2(all as i16),
             Datum::Int4(_) => Datum::Int4(all as i32),
             Datum::Int8(_) => Datum::Int8(all),
@@ -278,20 +285,20 @@ impl Accumulator {
 
     fn sum(&mut self, value: &Datum) -> SqlResult<()> {
         // avg(float4) sums in float8.
-        let wide = self.aggregate.what == What::Average;
+        let wide = self.aggregate.what == AggregateKind::Average;
         match (&mut self.state, value) {
-            (State::Integer(sum), _) => *sum += i128::from(int(value)?),
-            (State::Numeric(sum), _) => *sum = sum.add(numeric(value)?.as_ref())?,
-            (State::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value)? as f32)?,
-            (State::Float8(sum), _) => *sum = float_sum(*sum, float(value)?)?,
-            (State::Interval(sum), _) => *sum = sum.plus(interval(value)?)?,
+            (AggregateState::Integer(sum), _) => *sum += i128::from(int(value)?),
+            (AggregateState::Numeric(sum), _) => *sum = sum.add(numeric(value)?.as_ref())?,
+            (AggregateState::Float4(sum), _) => *sum = float_sum_narrow(*sum, float(value)? as f32)?,
+            (AggregateState::Float8(sum), _) => *sum = float_sum(*sum, float(value)?)?,
+            (AggregateState::Interval(sum), _) => *sum = sum.plus(interval(value)?)?,
             (state, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)) => {
-                *state = State::Integer(i128::from(int(value)?))
+                *state = AggregateState::Integer(i128::from(int(value)?))
             }
-            (state, Datum::Numeric(first)) => *state = State::Numeric(first.clone()),
-            (state, Datum::Float4(first)) if !wide => *state = State::Float4(*first),
-            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = State::Float8(float(value)?),
-            (state, Datum::Interval(first)) => *state = State::Interval(*first),
+            (state, Datum::Numeric(first)) => *state = AggregateState::Numeric(first.clone()),
+            (state, Datum::Float4(first)) if !wide => *state = AggregateState::Float4(*first),
+            (state, Datum::Float4(_) | Datum::Float8(_)) => *state = AggregateState::Float8(float(value)?),
+            (state, Datum::Interval(first)) => *state = AggregateState::Interval(*first),
             (_, other) => return Err(mistyped(other)),
         }
         Ok(())
@@ -303,51 +310,55 @@ impl Accumulator {
     /// A sum out of range.
     pub fn finish(self) -> SqlResult<Datum> {
         let (what, rows) = (self.aggregate.what, self.rows);
-        if matches!(what, What::CountAll | What::Count) {
+        if matches!(what, AggregateKind::CountAll | AggregateKind::Count) {
             return Ok(Datum::Int8(rows));
         }
-        let average = what == What::Average;
+        let average = what == AggregateKind::Average;
         Ok(match self.state {
-            State::Empty if what == What::Relation(Relation::Count) => Datum::Int8(0),
-            State::Moments(moments) => match what {
-                What::Spread(spread) => moments.finish(spread),
+            AggregateState::Empty if what == AggregateKind::Regression(RegressionStatistic::Count) => Datum::Int8(0),
+            AggregateState::Moments(moments) => match what {
+                AggregateKind::Variance(spread) => moments.finish(spread),
                 _ => return Err(impossible("moments of another aggregate")),
             },
-            State::Squares(squares) => match what {
-                What::Spread(spread) => squares.finish(spread)?,
+            AggregateState::Squares(squares) => match what {
+                AggregateKind::Variance(spread) => squares.finish(spread)?,
                 _ => return Err(impossible("moments of another aggregate")),
             },
-            State::Pairs(pairs) => match what {
-                What::Relation(relation) => pairs.finish(relation),
+            AggregateState::Pairs(pairs) => match what {
+                AggregateKind::Regression(relation) => pairs.finish(relation),
                 _ => return Err(impossible("pairs of another aggregate")),
             },
-            State::Bytes(all) => all.finish(),
-            State::Empty => Datum::Null,
-            State::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
-            State::Integer(sum) if self.aggregate.result == Kind::Numeric => Datum::Numeric(Numeric::from(sum)),
-            State::Integer(sum) => Datum::Int8(i64::try_from(sum).map_err(|_| out_of_range("bigint"))?),
-            State::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
-            State::Numeric(sum) => Datum::Numeric(sum),
-            State::Float4(sum) => Datum::Float4(sum),
+            AggregateState::Bytes(all) => all.finish(),
+            AggregateState::Empty => Datum::Null,
+            AggregateState::Integer(sum) if average => Datum::Numeric(Numeric::from(sum).div(&Numeric::from(rows))?),
+            AggregateState::Integer(sum) if self.aggregate.result == Kind::Numeric => {
+                Datum::Numeric(Numeric::from(sum))
+            }
+            AggregateState::Integer(sum) => Datum::Int8(i64::try_from(sum).map_err(|_| out_of_range("bigint"))?),
+            AggregateState::Numeric(sum) if average => Datum::Numeric(sum.div(&Numeric::from(rows))?),
+            AggregateState::Numeric(sum) => Datum::Numeric(sum),
+            AggregateState::Float4(sum) => Datum::Float4(sum),
             // PostgreSQL starts an average with zero, and a sum with the first value.
-            State::Float8(sum) if average => Datum::Float8((0.0 + sum) / rows as f64),
-            State::Float8(sum) => Datum::Float8(sum),
-            State::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
-            State::Interval(sum) => Datum::Interval(sum),
-            State::Value(value) => value,
-            State::Ordered(values, own) => match what {
-                What::Ordered(ordered) => ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?,
+            AggregateState::Float8(sum) if average => Datum::Float8((0.0 + sum) / rows as f64),
+            AggregateState::Float8(sum) => Datum::Float8(sum),
+            AggregateState::Interval(sum) if average => Datum::Interval(sum.scaled(|part| part / rows as f64)?),
+            AggregateState::Interval(sum) => Datum::Interval(sum),
+            AggregateState::Value(value) => value,
+            AggregateState::Ordered(values, own) => match what {
+                AggregateKind::Ordered(ordered) => {
+                    ordered::finish(ordered, &values, &own, self.aggregate.arguments[0])?
+                }
                 _ => return Err(impossible("ordered values of another aggregate")),
             },
-            State::Text(mut all) => {
+            AggregateState::Text(mut all) => {
                 all.push_str(match what {
-                    What::Json { .. } => "]",
-                    What::JsonMembers => " }",
+                    AggregateKind::Json { .. } => "]",
+                    AggregateKind::JsonMembers => " }",
                     _ => "",
                 })?;
                 all.finish()
             }
-            State::Items(items) => build::array(items)?,
+            AggregateState::Items(items) => build::array(items)?,
         })
     }
 }
@@ -363,33 +374,33 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
     const FRACTIONS: Kind = Kind::Array(crate::Element::Float8);
     let line = |name, arguments, result, what| Aggregate { name, arguments, result, what };
     let mut all = vec![
-        line("count", &[], Int8, What::CountAll),
-        line("count", &[Kind::Void], Int8, What::Count),
-        line("sum", &[Int2], Int8, What::Sum),
-        line("sum", &[Int4], Int8, What::Sum),
-        line("sum", &[Int8], Exact, What::Sum),
-        line("sum", &[Exact], Exact, What::Sum),
-        line("sum", &[Float4], Float4, What::Sum),
-        line("sum", &[Float8], Float8, What::Sum),
-        line("sum", &[Span], Span, What::Sum),
-        line("avg", &[Int2], Exact, What::Average),
-        line("avg", &[Int4], Exact, What::Average),
-        line("avg", &[Int8], Exact, What::Average),
-        line("avg", &[Exact], Exact, What::Average),
-        line("avg", &[Float4], Float8, What::Average),
-        line("avg", &[Float8], Float8, What::Average),
-        line("avg", &[Span], Span, What::Average),
-        line("bool_and", &[Bool], Bool, What::And),
-        line("every", &[Bool], Bool, What::And),
-        line("bool_or", &[Bool], Bool, What::Or),
-        line("string_agg", &[Text, Text], Text, What::Strings),
+        line("count", &[], Int8, AggregateKind::CountAll),
+        line("count", &[Kind::Void], Int8, AggregateKind::Count),
+        line("sum", &[Int2], Int8, AggregateKind::Sum),
+        line("sum", &[Int4], Int8, AggregateKind::Sum),
+        line("sum", &[Int8], Exact, AggregateKind::Sum),
+        line("sum", &[Exact], Exact, AggregateKind::Sum),
+        line("sum", &[Float4], Float4, AggregateKind::Sum),
+        line("sum", &[Float8], Float8, AggregateKind::Sum),
+        line("sum", &[Span], Span, AggregateKind::Sum),
+        line("avg", &[Int2], Exact, AggregateKind::Average),
+        line("avg", &[Int4], Exact, AggregateKind::Average),
+        line("avg", &[Int8], Exact, AggregateKind::Average),
+        line("avg", &[Exact], Exact, AggregateKind::Average),
+        line("avg", &[Float4], Float8, AggregateKind::Average),
+        line("avg", &[Float8], Float8, AggregateKind::Average),
+        line("avg", &[Span], Span, AggregateKind::Average),
+        line("bool_and", &[Bool], Bool, AggregateKind::And),
+        line("every", &[Bool], Bool, AggregateKind::And),
+        line("bool_or", &[Bool], Bool, AggregateKind::Or),
+        line("string_agg", &[Text, Text], Text, AggregateKind::Strings),
         // Their arguments are JSON texts.
-        line("json_agg", &[Text], Kind::Json, What::Json { lines: false }),
-        line(JSON_ROWS, &[Text], Kind::Json, What::Json { lines: true }),
-        line("json_object_agg", &[Text, Text], Kind::Json, What::JsonMembers),
-        line("string_agg", &[Kind::Bytea, Kind::Bytea], Kind::Bytea, What::Bytes),
+        line("json_agg", &[Text], Kind::Json, AggregateKind::Json { lines: false }),
+        line(JSON_ROWS, &[Text], Kind::Json, AggregateKind::Json { lines: true }),
+        line("json_object_agg", &[Text, Text], Kind::Json, AggregateKind::JsonMembers),
+        line("string_agg", &[Kind::Bytea, Kind::Bytea], Kind::Bytea, AggregateKind::Bytes),
     ];
-    let continuous = What::Ordered(ordered::Ordered::Continuous);
+    let continuous = AggregateKind::Ordered(ordered::OrderedAggregate::Continuous);
     all.extend([
         line("percentile_cont", &[Float8, Float8], Float8, continuous),
         line("percentile_cont", &[Span, Float8], Span, continuous),
@@ -404,7 +415,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         ("stddev_samp", true, true),
         ("stddev_pop", false, true),
     ] {
-        let spread = What::Spread(Spread { sample, root });
+        let spread = AggregateKind::Variance(Variance { sample, root });
         for (kind, own) in [
             (Int2, &[Int2]),
             (Int4, &[Int4]),
@@ -418,25 +429,25 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
         }
     }
     for (name, relation) in [
-        ("regr_count", Relation::Count),
-        ("regr_sxx", Relation::Sxx),
-        ("regr_syy", Relation::Syy),
-        ("regr_sxy", Relation::Sxy),
-        ("regr_avgx", Relation::AverageX),
-        ("regr_avgy", Relation::AverageY),
-        ("regr_r2", Relation::R2),
-        ("regr_slope", Relation::Slope),
-        ("regr_intercept", Relation::Intercept),
-        ("covar_pop", Relation::CovariancePopulation),
-        ("covar_samp", Relation::CovarianceSample),
-        ("corr", Relation::Correlation),
+        ("regr_count", RegressionStatistic::Count),
+        ("regr_sxx", RegressionStatistic::Sxx),
+        ("regr_syy", RegressionStatistic::Syy),
+        ("regr_sxy", RegressionStatistic::Sxy),
+        ("regr_avgx", RegressionStatistic::AverageX),
+        ("regr_avgy", RegressionStatistic::AverageY),
+        ("regr_r2", RegressionStatistic::R2),
+        ("regr_slope", RegressionStatistic::Slope),
+        ("regr_intercept", RegressionStatistic::Intercept),
+        ("covar_pop", RegressionStatistic::CovariancePopulation),
+        ("covar_samp", RegressionStatistic::CovarianceSample),
+        ("corr", RegressionStatistic::Correlation),
     ] {
-        let result = if relation == Relation::Count { Int8 } else { Float8 };
-        all.push(line(name, &[Float8, Float8], result, What::Relation(relation)));
+        let result = if relation == RegressionStatistic::Count { Int8 } else { Float8 };
+        all.push(line(name, &[Float8, Float8], result, AggregateKind::Regression(relation)));
     }
-    for (name, bits) in [("bit_and", Bits::And), ("bit_or", Bits::Or), ("bit_xor", Bits::Xor)] {
+    for (name, bits) in [("bit_and", BitAggregate::And), ("bit_or", BitAggregate::Or), ("bit_xor", BitAggregate::Xor)] {
         for (kind, own) in [(Int2, &[Int2]), (Int4, &[Int4]), (Int8, &[Int8])] {
-            all.push(line(name, own, kind, What::Bits(bits)));
+            all.push(line(name, own, kind, AggregateKind::Bits(bits)));
         }
     }
     // PostgreSQL has no min and max of bool, bytea and uuid.
@@ -462,23 +473,23 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
     for kind in Kind::all() {
         let own: &'static [Kind] = Box::leak(Box::new([kind]));
         if comparable(&kind) {
-            all.push(line("min", own, kind, What::Min));
-            all.push(line("max", own, kind, What::Max));
+            all.push(line("min", own, kind, AggregateKind::Min));
+            all.push(line("max", own, kind, AggregateKind::Max));
         }
         // Aggregates over any type with an order are declared with the type of their argument: `varchar`, not `text`.
         let is_any = compare::is_comparable(kind)
             && !matches!(kind, Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector)
             && !(kind == Kind::Varchar && is_planted("mode_of_varchar_is_text"));
         if is_any {
-            all.push(line("mode", own, kind, What::Ordered(ordered::Ordered::Mode)));
-            let discrete = What::Ordered(ordered::Ordered::Discrete);
+            all.push(line("mode", own, kind, AggregateKind::Ordered(ordered::OrderedAggregate::Mode)));
+            let discrete = AggregateKind::Ordered(ordered::OrderedAggregate::Discrete);
             all.push(line("percentile_disc", Box::leak(Box::new([kind, Float8])), kind, discrete));
             if let Some(array) = kind.array_of() {
                 all.push(line("percentile_disc", Box::leak(Box::new([kind, FRACTIONS])), array, discrete));
             }
         }
         if let Some(array) = kind.array_of() {
-            all.push(line("array_agg", own, array, What::Array));
+            all.push(line("array_agg", own, array, AggregateKind::Array));
         }
     }
     all
@@ -516,6 +527,6 @@ pub fn resolve_aggregate(name: &str, arguments: &[Kind]) -> SqlResult<Option<Res
     let casts = arguments
         .iter()
         .zip(found.arguments)
-        .map(|(from, to)| if *to == Kind::Void { None } else { find_cast(*from, *to, Context::Implicit) });
+        .map(|(from, to)| if *to == Kind::Void { None } else { find_cast(*from, *to, CastContext::Implicit) });
     Ok(Some(ResolvedAggregate { aggregate: found, casts: casts.collect() }))
 }

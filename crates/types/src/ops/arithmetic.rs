@@ -147,7 +147,7 @@ macro_rules! of_numeric {
 }
 
 /// Absolute value, for functions and the operator `@`.
-pub(super) const ABSOLUTE: [(Kind, super::Plain); 6] = [
+pub(super) const ABSOLUTE: [(Kind, super::PlainFunction); 6] = [
     (Kind::Int2, int2::abs),
     (Kind::Int4, int4::abs),
     (Kind::Int8, int8::abs),
@@ -157,7 +157,7 @@ pub(super) const ABSOLUTE: [(Kind, super::Plain); 6] = [
 ];
 
 /// Remainder, for functions and the operator `%`.
-pub(super) const REMAINDER: [(Kind, super::Plain); 4] =
+pub(super) const REMAINDER: [(Kind, super::PlainFunction); 4] =
     [(Kind::Int2, int2::rem), (Kind::Int4, int4::rem), (Kind::Int8, int8::rem), (Kind::Numeric, of_numeric!(rem))];
 
 pub(super) fn operators() -> Vec<Operator> {
@@ -166,7 +166,7 @@ pub(super) fn operators() -> Vec<Operator> {
     let integers = [Int2, Int4, Int8];
     let names = ["+", "-", "*", "/"];
     for (left, right) in integers.iter().flat_map(|left| integers.map(|right| (*left, right))) {
-        let (result, evals): (Kind, [super::Plain; 4]) = match (left, right) {
+        let (result, evals): (Kind, [super::PlainFunction; 4]) = match (left, right) {
             (Int8, _) | (_, Int8) => (Int8, [int8::add, int8::sub, int8::mul, int8::div]),
             (Int4, _) | (_, Int4) => (Int4, [int4::add, int4::sub, int4::mul, int4::div]),
             _ => (Int2, [int2::add, int2::sub, int2::mul, int2::div]),
@@ -174,15 +174,15 @@ pub(super) fn operators() -> Vec<Operator> {
         all.extend(names.into_iter().zip(evals).map(|(name, eval)| operator(name, left, right, result, eval)));
     }
     for (left, right) in [(Float4, Float4), (Float4, Float8), (Float8, Float4), (Float8, Float8)] {
-        let (result, evals): (Kind, [super::Plain; 4]) = match (left, right) {
+        let (result, evals): (Kind, [super::PlainFunction; 4]) = match (left, right) {
             (Float4, Float4) => (Float4, [float4::add, float4::sub, float4::mul, float4::div]),
             _ => (Float8, [float8::add, float8::sub, float8::mul, float8::div]),
         };
         all.extend(names.into_iter().zip(evals).map(|(name, eval)| operator(name, left, right, result, eval)));
     }
-    let evals: [super::Plain; 4] = [of_numeric!(add), of_numeric!(sub), of_numeric!(mul), of_numeric!(div)];
+    let evals: [super::PlainFunction; 4] = [of_numeric!(add), of_numeric!(sub), of_numeric!(mul), of_numeric!(div)];
     all.extend(names.into_iter().zip(evals).map(|(name, eval)| operator(name, Numeric, Numeric, Numeric, eval)));
-    let negations: [(Kind, super::Plain); 6] = [
+    let negations: [(Kind, super::PlainFunction); 6] = [
         (Int2, int2::neg),
         (Int4, int4::neg),
         (Int8, int8::neg),

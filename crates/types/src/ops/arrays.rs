@@ -2,8 +2,8 @@
 
 use super::build::{self, ITEMS_MAX, TextBuilder, too_many_items};
 use super::get::{impossible, int, items, text};
-use super::polymorphic::{Line, Pseudo};
-use super::{CallContext, Eval, Function, Operator, Plain, compare, function, operator};
+use super::polymorphic::{ParameterType, PolymorphicFunction};
+use super::{CallContext, Eval, Function, Operator, PlainFunction, compare, function, operator};
 use crate::datum::Datum;
 use crate::{Element, Kind};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -268,7 +268,7 @@ pub(super) fn operators() -> Vec<Operator> {
     let mut all = Vec::new();
     for element in Element::all().filter(|element| super::is_comparable(element.kind())) {
         let kind = Kind::Array(element);
-        let evals: [(&'static str, Plain); 3] = if element == Element::Bpchar {
+        let evals: [(&'static str, PlainFunction); 3] = if element == Element::Bpchar {
             [
                 ("@>", |a| contains(items(&a[0])?, items(&a[1])?, Kind::Bpchar)),
                 ("<@", |a| contains(items(&a[1])?, items(&a[0])?, Kind::Bpchar)),
@@ -317,12 +317,12 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-pub(super) fn lines() -> Vec<Line> {
-    use Pseudo::{Array, Arrays, Compatible, Element as Item, Is};
-    const INT: Pseudo = Is(Kind::Int4);
-    const TEXT: Pseudo = Is(Kind::Text);
-    const INTS: Pseudo = Is(Kind::Array(Element::Int4));
-    let line = |name, arguments, result, eval: Plain| Line {
+pub(super) fn lines() -> Vec<PolymorphicFunction> {
+    use ParameterType::{Array, Arrays, Compatible, Element as Item, Is};
+    const INT: ParameterType = Is(Kind::Int4);
+    const TEXT: ParameterType = Is(Kind::Text);
+    const INTS: ParameterType = Is(Kind::Array(Element::Int4));
+    let line = |name, arguments, result, eval: PlainFunction| PolymorphicFunction {
         name,
         arguments,
         variadic: false,
@@ -333,8 +333,8 @@ pub(super) fn lines() -> Vec<Line> {
     };
     // Functions that accept NULL handle it themselves. Those that compare items are passed the
     // types, which decide equality.
-    let lenient = |line: Line| Line { strict: false, ..line };
-    let told = |line: Line| Line { strict: false, told_types: true, ..line };
+    let lenient = |line: PolymorphicFunction| PolymorphicFunction { strict: false, ..line };
+    let told = |line: PolymorphicFunction| PolymorphicFunction { strict: false, told_types: true, ..line };
     vec![
         line("[]", &[Array, INT], Item, |a| {
             let (all, at) = (items(&a[0])?, int(&a[1])?.checked_sub(1).and_then(|at| usize::try_from(at).ok()));
@@ -360,8 +360,14 @@ pub(super) fn lines() -> Vec<Line> {
         line("cardinality", &[Array], INT, |a| Ok(Datum::Int4(items(&a[0])?.len() as i32))),
         line("trim_array", &[Array, INT], Array, trim),
         lenient(line("array_fill", &[Item, INTS], Array, fill)),
-        Line { told_types: true, ..line("width_bucket", &[Compatible, Arrays], INT, width_bucket) },
-        Line { eval: Eval::InContext(to_string), ..told(line("array_to_string", &[Array, TEXT], TEXT, concat)) },
-        Line { eval: Eval::InContext(to_string), ..told(line("array_to_string", &[Array, TEXT, TEXT], TEXT, concat)) },
+        PolymorphicFunction { told_types: true, ..line("width_bucket", &[Compatible, Arrays], INT, width_bucket) },
+        PolymorphicFunction {
+            eval: Eval::InContext(to_string),
+            ..told(line("array_to_string", &[Array, TEXT], TEXT, concat))
+        },
+        PolymorphicFunction {
+            eval: Eval::InContext(to_string),
+            ..told(line("array_to_string", &[Array, TEXT, TEXT], TEXT, concat))
+        },
     ]
 }

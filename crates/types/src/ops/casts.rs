@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 /// Context in which a cast may be used without being written. Each context includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Context {
+pub enum CastContext {
     /// Any expression.
     Implicit,
     /// Assignment of a value to a column.
@@ -38,13 +38,13 @@ pub struct Cast {
     /// Target type.
     pub to: Kind,
     /// Context in which the cast may be used.
-    pub context: Context,
+    pub context: CastContext,
     /// Changes the kind. The second argument is the target, whose modifier is not applied.
-    pub eval: Convert,
+    pub eval: CastEval,
 }
 
 /// Function that changes the kind of a value.
-pub type Convert = fn(&Datum, SqlType, &dyn CallContext) -> SqlResult<Datum>;
+pub type CastEval = fn(&Datum, SqlType, &dyn CallContext) -> SqlResult<Datum>;
 
 fn same(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum> {
     Ok(datum.clone())
@@ -183,13 +183,13 @@ fn bool_text(datum: &Datum, _: SqlType, _: &dyn CallContext) -> SqlResult<Datum>
 }
 
 // The declared casts with PostgreSQL's contexts. Casts by way of text and those of arrays are derived from them.
-fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
-    use Context::{Assignment, Explicit, Implicit};
+fn lines() -> Vec<(Kind, Kind, CastContext, CastEval)> {
+    use CastContext::{Assignment, Explicit, Implicit};
     use Kind::{
         Bool, Bpchar, Date, Float4, Float8, Int2, Int4, Int8, InternalChar, Name, Numeric as Exact, Oid, Regclass,
         Regnamespace, Regproc, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
     };
-    let mut all: Vec<(Kind, Kind, Context, Convert)> = vec![
+    let mut all: Vec<(Kind, Kind, CastContext, CastEval)> = vec![
         (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum)? != 0))),
         (Bool, Int4, Explicit, |datum, _, _| Ok(Datum::Int4(i32::from(boolean(datum)?)))),
         (InternalChar, Int4, Explicit, |datum, _, _| {
@@ -246,9 +246,9 @@ fn lines() -> Vec<(Kind, Kind, Context, Convert)> {
         all.push((from, Float4, Implicit, to_float4));
         all.push((from, Float8, Implicit, to_float8));
         all.push((from, Exact, Implicit, to_numeric));
-        all.extend([Float4, Float8, Exact].map(|other| (other, from, Assignment, to_integer as Convert)));
+        all.extend([Float4, Float8, Exact].map(|other| (other, from, Assignment, to_integer as CastEval)));
         all.extend(
-            [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole].map(|to| (from, to, Implicit, to_oid as Convert)),
+            [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole].map(|to| (from, to, Implicit, to_oid as CastEval)),
         );
     }
     for from in [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole] {
@@ -279,7 +279,7 @@ fn shown_as(datum: &Datum, kind: Kind, env: &dyn CallContext) -> SqlResult<Datum
 /// Defines the casts to text by way of a value's text form, by kind.
 macro_rules! as_text {
     ($($kind:ident),*; $($element:ident),*) => {
-        const AS_TEXT: &[(Kind, Convert)] = &[
+        const AS_TEXT: &[(Kind, CastEval)] = &[
             $((Kind::$kind, |datum, _, env| shown_as(datum, Kind::$kind, env)),)*
             $((Kind::Array(Element::$element), |datum, _, env| shown_as(datum, Kind::Array(Element::$element), env)),)*
         ];
@@ -297,9 +297,9 @@ as_text!(
 /// Defines the casts of arrays, element by element. The cast of the elements determines the source type.
 macro_rules! by_element {
     ($($element:ident),*) => {
-        const BY_ELEMENT: &[(Element, Convert)] = &[$((Element::$element, |datum, to, env| {
+        const BY_ELEMENT: &[(Element, CastEval)] = &[$((Element::$element, |datum, to, env| {
             let Some(element) = to.element() else { return Err(impossible("a cast of an array to what is none")) };
-            let cast = find_cast(Element::$element.kind(), element.kind, Context::Explicit);
+            let cast = find_cast(Element::$element.kind(), element.kind, CastContext::Explicit);
             let items = items(datum)?.iter().map(|item| {
                 pulse::tick(16)?;
                 match cast {
@@ -338,19 +338,19 @@ by_element!(
 );
 
 /// Returns the cast of [`find_cast`] by way of text.
-fn by_text(from: Kind, to: Kind) -> Option<(Context, Convert)> {
+fn by_text(from: Kind, to: Kind) -> Option<(CastContext, CastEval)> {
     let is_string = |kind: Kind| kind.category() == 'S';
     if from == to || matches!(from, Kind::Void) || matches!(to, Kind::Void | Kind::Unknown) {
         return None;
     }
     if from == Kind::Unknown {
-        return Some((Context::Implicit, read));
+        return Some((CastContext::Implicit, read));
     }
     if is_string(to) {
         let eval = AS_TEXT.iter().find(|(kind, _)| *kind == from)?.1;
-        return Some((Context::Assignment, eval));
+        return Some((CastContext::Assignment, eval));
     }
-    is_string(from).then_some((Context::Explicit, read))
+    is_string(from).then_some((CastContext::Explicit, read))
 }
 
 static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| {
@@ -370,7 +370,7 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
         }
     }
     // Arrays take the context of their elements' cast. When they run, they need the casts of elements to be there.
-    let scalar: Vec<(Kind, Kind, Context)> =
+    let scalar: Vec<(Kind, Kind, CastContext)> =
         table.values().map(|cast: &&Cast| (cast.from, cast.to, cast.context)).collect();
     for (from, to, context) in scalar {
         if let (Some(Kind::Array(from)), Some(to)) = (from.array_of(), to.array_of())
@@ -385,7 +385,7 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
         let Some(array) = vector.element().and_then(Kind::array_of) else { continue };
         for to in Element::all().map(Kind::Array) {
             if let Some(cast) = table.get(&(array, to)).copied() {
-                let cast = Cast { from: vector, context: cast.context.max(Context::Assignment), ..*cast };
+                let cast = Cast { from: vector, context: cast.context.max(CastContext::Assignment), ..*cast };
                 table.entry((vector, to)).or_insert_with(|| &*Box::leak(Box::new(cast)));
             }
         }
@@ -395,17 +395,17 @@ static TABLE: LazyLock<HashMap<(Kind, Kind), &'static Cast>> = LazyLock::new(|| 
 
 /// Returns the cast from one kind to another that may be used in this context. Returns `None` if there is none, or
 /// if the kinds are the same.
-pub fn find_cast(from: Kind, to: Kind, context: Context) -> Option<&'static Cast> {
+pub fn find_cast(from: Kind, to: Kind, context: CastContext) -> Option<&'static Cast> {
     TABLE.get(&(from, to)).copied().filter(|cast| cast.context <= context)
 }
 
 /// Returns the cast to text for an argument of any type: the value as it is shown.
 pub fn shown(from: Kind) -> Option<&'static Cast> {
     static SHOWN: LazyLock<Vec<Cast>> = LazyLock::new(|| {
-        let line = |(from, eval): &(Kind, Convert)| Cast {
+        let line = |(from, eval): &(Kind, CastEval)| Cast {
             from: *from,
             to: Kind::Text,
-            context: Context::Implicit,
+            context: CastContext::Implicit,
             eval: *eval,
         };
         AS_TEXT.iter().map(line).collect()

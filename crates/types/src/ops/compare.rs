@@ -180,7 +180,7 @@ macro_rules! comparison {
     ($($name:literal $test:ident),*) => {
         /// Comparison operators by name, each with two functions: one for values as they are, one
         /// that ignores trailing blanks.
-        const COMPARISONS: [(&str, super::Plain, super::Plain); 6] = [$((
+        const COMPARISONS: [(&str, super::PlainFunction, super::PlainFunction); 6] = [$((
             $name,
             |args| Ok(Datum::Bool(known_order(&args[0], &args[1], false)?.$test())),
             |args| Ok(Datum::Bool(known_order(&args[0], &args[1], true)?.$test())),
@@ -221,7 +221,7 @@ fn in_zone(datum: &Datum, is_local: bool, env: &dyn CallContext) -> SqlResult<i1
 macro_rules! zoned {
     ($($name:literal $test:ident),*) => {
         /// Comparisons of a value without a zone and one with a zone, in both orders.
-        const ZONED: [(&str, super::context::InContext, super::context::InContext); 6] = [$((
+        const ZONED: [(&str, super::context::ContextFunction, super::context::ContextFunction); 6] = [$((
             $name,
             |a, env| Ok(Datum::Bool(in_zone(&a[0], true, env)?.cmp(&in_zone(&a[1], false, env)?).$test())),
             |a, env| Ok(Datum::Bool(in_zone(&a[0], false, env)?.cmp(&in_zone(&a[1], true, env)?).$test())),

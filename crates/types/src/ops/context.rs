@@ -3,7 +3,7 @@
 //! **Invariant:** the answers of a context stay the same while a statement runs, except for the state of `random()` and
 //! for settings that [`CallContext::ask`] has requested.
 
-use super::casts::{Context, find_cast};
+use super::casts::{CastContext, find_cast};
 use crate::datum::Datum;
 use crate::forms::Forms;
 use crate::ops::build::checked;
@@ -15,10 +15,10 @@ use std::fmt::Debug;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Function that computes a value from its arguments alone.
-pub type Plain = fn(&[Datum]) -> SqlResult<Datum>;
+pub type PlainFunction = fn(&[Datum]) -> SqlResult<Datum>;
 
 /// Function that computes a value from its arguments and the session's state.
-pub type InContext = fn(&[Datum], &dyn CallContext) -> SqlResult<Datum>;
+pub type ContextFunction = fn(&[Datum], &dyn CallContext) -> SqlResult<Datum>;
 
 /// Session of a function call.
 pub trait CallContext: Debug + Send + Sync + Any {
@@ -76,9 +76,9 @@ const CALL: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub enum Eval {
     /// Code that depends on the arguments alone.
-    Plain(Plain),
+    Plain(PlainFunction),
     /// Code that also depends on the session's state: settings, clocks, role, random numbers.
-    InContext(InContext),
+    InContext(ContextFunction),
 }
 
 impl Eval {
@@ -112,6 +112,6 @@ pub fn now(context: &dyn CallContext, to: SqlType) -> SqlResult<Datum> {
         return Ok(now);
     }
     let no_cast = || SqlError::new(SqlState::CANNOT_COERCE, "the clock has no such type");
-    let cast = find_cast(Kind::Timestamptz, to.kind, Context::Explicit).ok_or_else(no_cast)?;
+    let cast = find_cast(Kind::Timestamptz, to.kind, CastContext::Explicit).ok_or_else(no_cast)?;
     (cast.eval)(&now, to, context)
 }

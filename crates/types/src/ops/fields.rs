@@ -3,11 +3,11 @@
 use super::get::{int, interval, text};
 use super::{CallContext, Function, datetime, function, function_in};
 use crate::Kind;
-use crate::calendar::{self, Civil, DAY, SECOND, civil_of, days_of, split};
+use crate::calendar::{self, CivilDate, DAY, SECOND, civil_of, days_of, split};
 use crate::datum::Datum;
 use crate::interval::Interval;
 use crate::numeric::Numeric;
-use crate::zone::Named;
+use crate::zone::ZoneName;
 use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Returns the canonical name of a field, given by any of PostgreSQL's names.
@@ -183,8 +183,8 @@ fn extract_interval(name: &str, span: Interval) -> SqlResult<Option<Numeric>> {
     found.map(Some).ok_or_else(|| refused(name, Kind::Interval))
 }
 
-fn trunc_civil(name: &str, days: i64) -> Option<Civil> {
-    let Civil { year, month, day } = civil_of(days);
+fn trunc_civil(name: &str, days: i64) -> Option<CivilDate> {
+    let CivilDate { year, month, day } = civil_of(days);
     let (year, month, day) = match name {
         "day" => (year, month, day),
         "month" => (year, month, 1),
@@ -199,7 +199,7 @@ fn trunc_civil(name: &str, days: i64) -> Option<Civil> {
         "week" => return Some(civil_of(days - (days + 3).rem_euclid(7))),
         _ => return None,
     };
-    Some(Civil { year, month, day })
+    Some(CivilDate { year, month, day })
 }
 
 /// Returns the unit of a field of a time of day, in microseconds.
@@ -239,15 +239,15 @@ fn offset_at(moment: &Datum, env: &dyn CallContext) -> SqlResult<i32> {
 ///
 /// # Errors
 /// `22023`.
-pub(super) fn zone_named(name: &str) -> SqlResult<Named> {
-    Named::find(name).ok_or_else(|| {
+pub(super) fn zone_named(name: &str) -> SqlResult<ZoneName> {
+    ZoneName::find(name).ok_or_else(|| {
         let message = format!("time zone \"{name}\" not recognized");
         SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
     })
 }
 
 /// Truncates a timestamp in the local time of a zone.
-fn trunc_in_zone(name: &str, micros: i64, zone: &Named) -> SqlResult<Datum> {
+fn trunc_in_zone(name: &str, micros: i64, zone: &ZoneName) -> SqlResult<Datum> {
     if micros == i64::MAX || micros == i64::MIN {
         return Ok(Datum::Timestamp(micros));
     }
@@ -330,7 +330,7 @@ pub(super) fn functions() -> Vec<Function> {
             trunc_timestamp(text(&a[0])?, int(&a[1])?, Timestamp)
         }),
         function_in("date_trunc", &[Text, Timestamptz], Timestamptz, |a, env| {
-            trunc_in_zone(text(&a[0])?, int(&a[1])?, &Named::Zone(env.forms().zone.clone()))
+            trunc_in_zone(text(&a[0])?, int(&a[1])?, &ZoneName::Zone(env.forms().zone.clone()))
         }),
         function("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |a| {
             if matches!(a[1], Datum::Timestamp(i64::MAX | i64::MIN)) {

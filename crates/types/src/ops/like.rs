@@ -93,7 +93,7 @@ fn with_escape(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 pub(super) fn operators() -> Vec<Operator> {
-    let like: [(&str, super::Plain); 4] = [
+    let like: [(&str, super::PlainFunction); 4] = [
         ("~~", |a| Ok(Datum::Bool(matches(text(&a[0])?, text(&a[1])?, false)?))),
         ("!~~", |a| Ok(Datum::Bool(!matches(text(&a[0])?, text(&a[1])?, false)?))),
         ("~~*", |a| Ok(Datum::Bool(matches(text(&a[0])?, text(&a[1])?, true)?))),

@@ -35,9 +35,9 @@ mod trigonometry;
 
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
 pub use callable::{Callable, Callee};
-pub use casts::{Cast, Context, find_cast};
+pub use casts::{Cast, CastContext, find_cast};
 pub use compare::{compare, is_comparable, is_same};
-pub use context::{CallContext, Eval, Plain};
+pub use context::{CallContext, Eval, PlainFunction};
 pub use get::{impossible, mistyped};
 pub use no_session::NoSession;
 pub use resolve::{
@@ -105,15 +105,15 @@ impl Function {
     }
 }
 
-const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: Plain) -> Operator {
+const fn operator(name: &'static str, left: Kind, right: Kind, result: Kind, eval: PlainFunction) -> Operator {
     Operator { name, left: Some(left), right, result, strict: true, eval: Eval::Plain(eval) }
 }
 
-const fn prefix(name: &'static str, right: Kind, result: Kind, eval: Plain) -> Operator {
+const fn prefix(name: &'static str, right: Kind, result: Kind, eval: PlainFunction) -> Operator {
     Operator { name, left: None, right, result, strict: true, eval: Eval::Plain(eval) }
 }
 
-const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: Plain) -> Function {
+const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, eval: PlainFunction) -> Function {
     Function {
         name,
         arguments,
@@ -127,7 +127,13 @@ const fn function(name: &'static str, arguments: &'static [Kind], result: Kind, 
 }
 
 /// Creates an operator like [`operator`], for one that depends on the session's state.
-const fn operator_in(name: &'static str, left: Kind, right: Kind, result: Kind, eval: context::InContext) -> Operator {
+const fn operator_in(
+    name: &'static str,
+    left: Kind,
+    right: Kind,
+    result: Kind,
+    eval: context::ContextFunction,
+) -> Operator {
     Operator { name, left: Some(left), right, result, strict: true, eval: Eval::InContext(eval) }
 }
 
@@ -136,7 +142,7 @@ const fn function_in(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: context::InContext,
+    eval: context::ContextFunction,
 ) -> Function {
     Function {
         name,
@@ -155,7 +161,7 @@ pub const fn line_in(
     name: &'static str,
     arguments: &'static [Kind],
     result: Kind,
-    eval: context::InContext,
+    eval: context::ContextFunction,
 ) -> Function {
     function_in(name, arguments, result, eval)
 }

@@ -1,16 +1,16 @@
 //! Functions that make, truncate and adjust dates, times and intervals.
 
-use super::context::InContext;
+use super::context::ContextFunction;
 use super::datetime::{plus, plus_in_zone};
 use super::fields::zone_named;
 use super::get::{float, int, interval, mistyped, text};
-use super::{Function, Plain, function, function_in};
+use super::{Function, PlainFunction, function, function_in};
 use crate::Kind;
 use crate::calendar::{self, DAY, SECOND, days_in, days_of, split};
 use crate::datetime::offset_of;
 use crate::datum::Datum;
 use crate::interval::{Interval, out_of_range};
-use crate::zone::Named;
+use crate::zone::ZoneName;
 use statement::error::{SqlError, SqlResult, SqlState};
 
 fn is_infinite(micros: i64) -> bool {
@@ -59,7 +59,7 @@ fn local_of(args: &[Datum]) -> SqlResult<i64> {
 }
 
 /// Returns the zone of `make_timestamptz`: an offset with its sign, an abbreviation, or a name.
-fn zone_given(text: &str) -> SqlResult<Named> {
+fn zone_given(text: &str) -> SqlResult<ZoneName> {
     match text.as_bytes().first() {
         Some(b'0'..=b'9') => {
             let message = format!("invalid input syntax for type numeric time zone: \"{text}\"");
@@ -268,17 +268,18 @@ pub(super) fn functions() -> Vec<Function> {
     for count in 0..=PARTS.len() {
         all.push(function("make_interval", &PARTS[..count], Span, make_interval));
     }
-    let plain: Plain = |a| Ok(overlaps([moment_of(&a[0])?, moment_of(&a[1])?], [moment_of(&a[2])?, moment_of(&a[3])?]));
+    let plain: PlainFunction =
+        |a| Ok(overlaps([moment_of(&a[0])?, moment_of(&a[1])?], [moment_of(&a[2])?, moment_of(&a[3])?]));
     for kind in [Timestamp, Timestamptz, Time] {
         let own: &'static [Kind] = Box::leak(Box::new([kind; 4]));
         all.push(Function { strict: false, ..function("overlaps", own, Bool, plain) });
     }
     // A period may be given by its start and length. With a zone, the length depends on the clocks of the session.
-    let local: InContext = |a, _| {
+    let local: ContextFunction = |a, _| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, plus);
         Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };
-    let zoned: InContext = |a, env| {
+    let zoned: ContextFunction = |a, env| {
         let end = |start: &Datum, end: &Datum| end_of(start, end, |micros, span| plus_in_zone(micros, span, env));
         Ok(overlaps([moment_of(&a[0])?, end(&a[0], &a[1])?], [moment_of(&a[2])?, end(&a[2], &a[3])?]))
     };

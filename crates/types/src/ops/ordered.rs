@@ -8,7 +8,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Aggregate over ordered values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Ordered {
+pub(super) enum OrderedAggregate {
     /// Interpolation between the two nearest values.
     Continuous,
     /// First value whose position is not below the fraction.
@@ -18,9 +18,9 @@ pub(super) enum Ordered {
 }
 
 /// Returns the result over ordered values, at least one, none of them null.
-pub(super) fn finish(what: Ordered, values: &[Datum], own: &Datum, kind: Kind) -> SqlResult<Datum> {
+pub(super) fn finish(what: OrderedAggregate, values: &[Datum], own: &Datum, kind: Kind) -> SqlResult<Datum> {
     match (what, own) {
-        (Ordered::Mode, _) => Ok(mode(values, kind)),
+        (OrderedAggregate::Mode, _) => Ok(mode(values, kind)),
         (_, Datum::Array(fractions)) => {
             let one = |fraction: &Datum| percentile(what, values, fraction);
             fractions.iter().map(one).collect::<SqlResult<Vec<_>>>().map(|all| Datum::Array(all.into()))
@@ -39,7 +39,7 @@ fn mode(values: &[Datum], kind: Kind) -> Datum {
     best.first().cloned().unwrap_or_default()
 }
 
-fn percentile(what: Ordered, values: &[Datum], fraction: &Datum) -> SqlResult<Datum> {
+fn percentile(what: OrderedAggregate, values: &[Datum], fraction: &Datum) -> SqlResult<Datum> {
     if fraction.is_null() {
         return Ok(Datum::Null);
     }
@@ -50,7 +50,7 @@ fn percentile(what: Ordered, values: &[Datum], fraction: &Datum) -> SqlResult<Da
     }
     let count = values.len();
     let at = |place: f64| values.get((place as usize).min(count.saturating_sub(1))).cloned().unwrap_or_default();
-    if what == Ordered::Discrete {
+    if what == OrderedAggregate::Discrete {
         return Ok(at((fraction * count as f64).ceil().max(1.0) - 1.0));
     }
     let place = fraction * (count as f64 - 1.0);

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex};
 
 /// A pseudo-type or a type.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Pseudo {
+pub(super) enum ParameterType {
     /// Exactly this type.
     Is(Kind),
     /// Type without restriction, passed as it is. An unknown one is passed as text, or as it is, too.
@@ -30,19 +30,19 @@ pub(super) enum Pseudo {
 
 /// Entry of the table.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct PolymorphicFunction {
     pub(super) name: &'static str,
-    pub(super) arguments: &'static [Pseudo],
+    pub(super) arguments: &'static [ParameterType],
     /// True if the last argument may be repeated, or left out.
     pub(super) variadic: bool,
-    pub(super) result: Pseudo,
+    pub(super) result: ParameterType,
     pub(super) strict: bool,
     pub(super) told_types: bool,
     pub(super) eval: Eval,
 }
 
-static TABLE: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
-    let mut table: HashMap<_, Vec<Line>> = HashMap::new();
+static TABLE: LazyLock<HashMap<&'static str, Vec<PolymorphicFunction>>> = LazyLock::new(|| {
+    let mut table: HashMap<_, Vec<PolymorphicFunction>> = HashMap::new();
     for line in arrays::lines().into_iter().chain(text_functions::lines()) {
         table.entry(line.name).or_default().push(line);
     }
@@ -50,8 +50,8 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Line>>> = LazyLock::new(|| {
 });
 
 /// Functions that were made from entries, by name, position and types.
-type Made = HashMap<(&'static str, usize, Vec<Kind>), &'static Function>;
-static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
+type FunctionInstances = HashMap<(&'static str, usize, Vec<Kind>), &'static Function>;
+static MADE: LazyLock<Mutex<FunctionInstances>> = LazyLock::new(Mutex::default);
 
 /// Returns true if there is a polymorphic function of this name.
 pub(super) fn is_function(name: &str) -> bool {
@@ -59,7 +59,7 @@ pub(super) fn is_function(name: &str) -> bool {
 }
 
 /// Returns the types of an entry's arguments and result, if arguments of these kinds fit.
-fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
+fn fitted(line: &PolymorphicFunction, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
     let mut declared = line.arguments.to_vec();
     if line.variadic {
         let last = declared.pop()?;
@@ -76,8 +76,8 @@ fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
     let mut exact: Option<Kind> = None;
     for (pseudo, kind) in pairs().filter(|(_, kind)| *kind != Kind::Unknown) {
         let element = match pseudo {
-            Pseudo::Array => kind.element()?,
-            Pseudo::Element => kind,
+            ParameterType::Array => kind.element()?,
+            ParameterType::Element => kind,
             _ => continue,
         };
         if exact.is_some_and(|exact| exact != element) {
@@ -88,22 +88,22 @@ fn fitted(line: &Line, given: &[Kind]) -> Option<(Vec<Kind>, Kind)> {
     let mut all = Vec::new();
     for (pseudo, kind) in pairs() {
         match pseudo {
-            Pseudo::Arrays if kind == Kind::Unknown => {}
-            Pseudo::Arrays => all.push(kind.element()?),
-            Pseudo::Compatible => all.push(kind),
+            ParameterType::Arrays if kind == Kind::Unknown => {}
+            ParameterType::Arrays => all.push(kind.element()?),
+            ParameterType::Compatible => all.push(kind),
             _ => {}
         }
     }
     let common = common_kind(&all, "").ok()?;
-    let concrete = |pseudo: Pseudo, kind: Option<Kind>| match pseudo {
-        Pseudo::Is(kind) => Some(kind),
-        Pseudo::Any => kind.map(|kind| if kind == Kind::Unknown { Kind::Text } else { kind }),
-        Pseudo::Raw => kind,
-        Pseudo::Shown => Some(Kind::Void),
-        Pseudo::Array => exact?.array_of(),
-        Pseudo::Element => exact,
-        Pseudo::Arrays => common.array_of(),
-        Pseudo::Compatible => Some(common),
+    let concrete = |pseudo: ParameterType, kind: Option<Kind>| match pseudo {
+        ParameterType::Is(kind) => Some(kind),
+        ParameterType::Any => kind.map(|kind| if kind == Kind::Unknown { Kind::Text } else { kind }),
+        ParameterType::Raw => kind,
+        ParameterType::Shown => Some(Kind::Void),
+        ParameterType::Array => exact?.array_of(),
+        ParameterType::Element => exact,
+        ParameterType::Arrays => common.array_of(),
+        ParameterType::Compatible => Some(common),
     };
     let arguments = pairs().map(|(pseudo, kind)| concrete(pseudo, Some(kind))).collect::<Option<Vec<_>>>()?;
     if !given.iter().zip(&arguments).all(|(from, to)| can_coerce(*from, *to)) {
@@ -135,12 +135,12 @@ pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static F
         });
         return Ok(Some(*function));
     }
-    let is_open = |line: &Line| {
+    let is_open = |line: &PolymorphicFunction| {
         line.arguments.len() == given.len()
-            && line.arguments.iter().any(|pseudo| matches!(pseudo, Pseudo::Array | Pseudo::Element))
+            && line.arguments.iter().any(|pseudo| matches!(pseudo, ParameterType::Array | ParameterType::Element))
             && line.arguments.iter().zip(given).all(|(pseudo, kind)| match pseudo {
-                Pseudo::Array | Pseudo::Element => *kind == Kind::Unknown,
-                Pseudo::Is(to) => can_coerce(*kind, *to),
+                ParameterType::Array | ParameterType::Element => *kind == Kind::Unknown,
+                ParameterType::Is(to) => can_coerce(*kind, *to),
                 _ => true,
             })
     };

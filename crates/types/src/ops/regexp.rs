@@ -2,9 +2,9 @@
 
 use super::build::{self, TextBuilder};
 use super::get::{int, text};
-use super::{Function, Operator, Plain, function, operator};
+use super::{Function, Operator, PlainFunction, function, operator};
 use crate::datum::Datum;
-use crate::regex::{Options, Regex, Span, set_option};
+use crate::regex::{Regex, RegexOptions, Span, set_option};
 use crate::{Element, Kind};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, slices};
@@ -15,8 +15,8 @@ fn refused(message: String) -> SqlError {
 }
 
 /// Reads the letters of options. Returns true with them if `g` is among them.
-fn options(flags: &str) -> SqlResult<(Options, bool)> {
-    let (mut options, mut global) = (Options::default(), false);
+fn options(flags: &str) -> SqlResult<(RegexOptions, bool)> {
+    let (mut options, mut global) = (RegexOptions::default(), false);
     for letter in flags.chars() {
         if letter == 'g' {
             global = true;
@@ -33,7 +33,7 @@ fn no_global(of: &str) -> SqlError {
 }
 
 /// Reads the options of a function that does not accept `g`.
-fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<Options> {
+fn options_without_global(flags: Option<&Datum>, of: &str) -> SqlResult<RegexOptions> {
     let (options, global) = options(flags.map_or(Ok(""), text)?)?;
     if global {
         return Err(no_global(of));
@@ -65,7 +65,7 @@ fn string(chars: &[char], (from, to): Span) -> SqlResult<Datum> {
 }
 
 fn is_match(args: &[Datum], ignore_case: bool) -> SqlResult<bool> {
-    let regex = Regex::new(text(&args[1])?, Options { ignore_case, ..Options::default() })?;
+    let regex = Regex::new(text(&args[1])?, RegexOptions { ignore_case, ..RegexOptions::default() })?;
     regex.is_match(&chars(&args[0])?)
 }
 
@@ -142,7 +142,7 @@ fn first_group(all: &[char], spans: &Match) -> SqlResult<Datum> {
 }
 
 fn substring(args: &[Datum]) -> SqlResult<Datum> {
-    let (regex, all) = (Regex::new(text(&args[1])?, Options::default())?, chars(&args[0])?);
+    let (regex, all) = (Regex::new(text(&args[1])?, RegexOptions::default())?, chars(&args[0])?);
     regex.captures(&all, 0)?.map_or(Ok(Datum::Null), |spans| first_group(&all, &spans))
 }
 
@@ -350,7 +350,7 @@ fn similar_substring(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 pub(super) fn operators() -> Vec<Operator> {
-    let all: [(&'static str, Plain); 4] = [
+    let all: [(&'static str, PlainFunction); 4] = [
         ("~", |a| Ok(Datum::Bool(is_match(a, false)?))),
         ("~*", |a| Ok(Datum::Bool(is_match(a, true)?))),
         ("!~", |a| Ok(Datum::Bool(!is_match(a, false)?))),
@@ -378,7 +378,7 @@ pub(super) fn functions() -> Vec<Function> {
     ];
     const SPLIT: &str = "regexp_split_to_array()";
     const SPLIT_ROWS: &str = "regexp_split_to_table()";
-    let lines: [(&str, &[&'static [Kind]], Kind, Plain); 7] = [
+    let lines: [(&str, &[&'static [Kind]], Kind, PlainFunction); 7] = [
         // These return all rows as an array, which the binder makes a set.
         ("regexp_split_to_table", &[&[Text, Text], &[Text, Text, Text]], TEXTS, |a| {
             regexp_split(a, SPLIT_ROWS).and_then(build::array)

@@ -2,7 +2,7 @@
 //!
 //! The selection is `func_select_candidate` of PostgreSQL's parser, step for step. The comments name its steps.
 
-use super::casts::{self, Cast, Context, find_cast};
+use super::casts::{self, Cast, CastContext, find_cast};
 use super::{Function, FunctionTable, Operator, operators_named, polymorphic};
 use crate::Kind;
 use crate::datum::Datum;
@@ -40,7 +40,7 @@ impl ResolvedFunction {
 /// Returns true if a value of one kind may be used in place of another without a written cast.
 pub fn can_coerce(from: Kind, to: Kind) -> bool {
     // Void stands for any type in the table.
-    from == to || to == Kind::Void || find_cast(from, to, Context::Implicit).is_some()
+    from == to || to == Kind::Void || find_cast(from, to, CastContext::Implicit).is_some()
 }
 
 fn coerces(given: &[Kind], declared: &[Kind]) -> bool {
@@ -49,7 +49,7 @@ fn coerces(given: &[Kind], declared: &[Kind]) -> bool {
 
 /// Returns the cast of an argument to its declared kind.
 fn argument_cast(from: Kind, to: Kind) -> Option<&'static Cast> {
-    if to == Kind::Void { casts::shown(from) } else { find_cast(from, to, Context::Implicit) }
+    if to == Kind::Void { casts::shown(from) } else { find_cast(from, to, CastContext::Implicit) }
 }
 
 /// Keeps the candidates with the best score.

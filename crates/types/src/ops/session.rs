@@ -8,7 +8,7 @@ use crate::Kind;
 use crate::calendar::{self, SECOND, civil_of, split};
 use crate::datum::Datum;
 use crate::text::dates::{DAYS, MONTHS};
-use crate::zone::Named;
+use crate::zone::ZoneName;
 use statement::error::{SqlError, SqlResult, SqlState};
 
 fn shifted(micros: i64, offset: i64) -> SqlResult<Datum> {
@@ -20,17 +20,17 @@ fn shifted(micros: i64, offset: i64) -> SqlResult<Datum> {
 }
 
 /// Converts to local time: `timestamptz AT TIME ZONE zone`.
-fn to_local(micros: i64, zone: &Named) -> SqlResult<Datum> {
+fn to_local(micros: i64, zone: &ZoneName) -> SqlResult<Datum> {
     shifted(micros, i64::from(zone.offset_at(micros)))
 }
 
 /// Converts from local time: `timestamp AT TIME ZONE zone`.
-fn to_moment(micros: i64, zone: &Named) -> SqlResult<Datum> {
+fn to_moment(micros: i64, zone: &ZoneName) -> SqlResult<Datum> {
     shifted(micros, -i64::from(zone.offset_of_local(micros)))
 }
 
 /// Returns the zone that an interval stands for.
-fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
+fn zone_of_interval(datum: &Datum) -> SqlResult<ZoneName> {
     let span = interval(datum)?;
     if span.months != 0 || span.days != 0 {
         let mut written = String::new();
@@ -38,18 +38,18 @@ fn zone_of_interval(datum: &Datum) -> SqlResult<Named> {
         let message = format!("interval time zone \"{written}\" must not include months or days");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
-    Ok(Named::Offset((span.micros / SECOND) as i32))
+    Ok(ZoneName::Offset((span.micros / SECOND) as i32))
 }
 
-fn zone_of_text(datum: &Datum) -> SqlResult<Named> {
+fn zone_of_text(datum: &Datum) -> SqlResult<ZoneName> {
     zone_named(text(datum)?)
 }
 
 /// Converts a time to or from a zone. The infinities are the same in all zones, so none is looked up for them.
 fn at_zone(
     args: &[Datum],
-    zone: fn(&Datum) -> SqlResult<Named>,
-    in_zone: fn(i64, &Named) -> SqlResult<Datum>,
+    zone: fn(&Datum) -> SqlResult<ZoneName>,
+    in_zone: fn(i64, &ZoneName) -> SqlResult<Datum>,
 ) -> SqlResult<Datum> {
     match args[1] {
         Datum::Timestamp(i64::MAX | i64::MIN) => Ok(args[1].clone()),

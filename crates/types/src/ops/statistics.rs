@@ -9,7 +9,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 
 /// Variant of a variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(super) struct Variance {
     /// True for a sample, false for the whole population.
     pub(super) sample: bool,
     /// True for the square root, the standard deviation.
@@ -18,7 +18,7 @@ pub(super) struct Spread {
 
 /// Statistic of two variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum RegressionStatistic {
     Count,
     Sxx,
     Syy,
@@ -65,7 +65,7 @@ impl Moments {
         Ok(())
     }
 
-    pub(super) fn finish(&self, spread: Spread) -> Datum {
+    pub(super) fn finish(&self, spread: Variance) -> Datum {
         let freedom = if spread.sample { self.n - 1.0 } else { self.n };
         if freedom <= 0.0 {
             return Datum::Null;
@@ -97,7 +97,7 @@ impl Squares {
         Ok(())
     }
 
-    pub(super) fn finish(&self, spread: Spread) -> SqlResult<Datum> {
+    pub(super) fn finish(&self, spread: Variance) -> SqlResult<Datum> {
         if self.n <= i64::from(spread.sample) {
             return Ok(Datum::Null);
         }
@@ -117,7 +117,7 @@ impl Squares {
 
 /// Sums of two variables, x and y.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pairs {
+pub(super) struct PairSums {
     n: f64,
     sx: f64,
     sxx: f64,
@@ -126,7 +126,7 @@ pub(super) struct Pairs {
     sxy: f64,
 }
 
-impl Pairs {
+impl PairSums {
     pub(super) fn add(&mut self, y: f64, x: f64) -> SqlResult<()> {
         let before = *self;
         self.n += 1.0;
@@ -164,9 +164,9 @@ impl Pairs {
         Ok(())
     }
 
-    pub(super) fn finish(&self, relation: Relation) -> Datum {
-        let Pairs { n, sx, sxx, sy, syy, sxy } = *self;
-        if relation == Relation::Count {
+    pub(super) fn finish(&self, relation: RegressionStatistic) -> Datum {
+        let PairSums { n, sx, sxx, sy, syy, sxy } = *self;
+        if relation == RegressionStatistic::Count {
             return Datum::Int8(n as i64);
         }
         if n < 1.0 {
@@ -174,20 +174,20 @@ impl Pairs {
         }
         let some = |there: bool, value: f64| if there { Datum::Float8(value) } else { Datum::Null };
         match relation {
-            Relation::Count => Datum::Int8(n as i64),
-            Relation::Sxx => Datum::Float8(sxx),
-            Relation::Syy => Datum::Float8(syy),
-            Relation::Sxy => Datum::Float8(sxy),
-            Relation::AverageX => Datum::Float8(sx / n),
-            Relation::AverageY => Datum::Float8(sy / n),
-            Relation::CovariancePopulation => Datum::Float8(sxy / n),
-            Relation::CovarianceSample => some(n > 1.0, sxy / (n - 1.0)),
-            Relation::Correlation => some(sxx != 0.0 && syy != 0.0, sxy / (sxx * syy).sqrt()),
-            Relation::R2 if sxx == 0.0 => Datum::Null,
-            Relation::R2 if syy == 0.0 => Datum::Float8(1.0),
-            Relation::R2 => Datum::Float8((sxy * sxy) / (sxx * syy)),
-            Relation::Slope => some(sxx != 0.0, sxy / sxx),
-            Relation::Intercept => some(sxx != 0.0, (sy - sx * sxy / sxx) / n),
+            RegressionStatistic::Count => Datum::Int8(n as i64),
+            RegressionStatistic::Sxx => Datum::Float8(sxx),
+            RegressionStatistic::Syy => Datum::Float8(syy),
+            RegressionStatistic::Sxy => Datum::Float8(sxy),
+            RegressionStatistic::AverageX => Datum::Float8(sx / n),
+            RegressionStatistic::AverageY => Datum::Float8(sy / n),
+            RegressionStatistic::CovariancePopulation => Datum::Float8(sxy / n),
+            RegressionStatistic::CovarianceSample => some(n > 1.0, sxy / (n - 1.0)),
+            RegressionStatistic::Correlation => some(sxx != 0.0 && syy != 0.0, sxy / (sxx * syy).sqrt()),
+            RegressionStatistic::R2 if sxx == 0.0 => Datum::Null,
+            RegressionStatistic::R2 if syy == 0.0 => Datum::Float8(1.0),
+            RegressionStatistic::R2 => Datum::Float8((sxy * sxy) / (sxx * syy)),
+            RegressionStatistic::Slope => some(sxx != 0.0, sxy / sxx),
+            RegressionStatistic::Intercept => some(sxx != 0.0, (sy - sx * sxy / sxx) / n),
         }
     }
 }

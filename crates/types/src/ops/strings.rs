@@ -409,7 +409,7 @@ pub(super) fn functions() -> Vec<Function> {
         all.push(function(name, &[Bytea, Int4], Bytea, byte_substring));
         all.push(function(name, &[Bytea, Int4, Int4], Bytea, byte_substring));
     }
-    let trims: [(&'static str, super::Plain); 3] =
+    let trims: [(&'static str, super::PlainFunction); 3] =
         [("btrim", |a| trim(a, true, true)), ("ltrim", |a| trim(a, true, false)), ("rtrim", |a| trim(a, false, true))];
     for (name, eval) in trims {
         all.push(function(name, &[Text], Text, eval));

@@ -4,7 +4,9 @@
 //! a tab, and type and value, or the error.
 
 use super::NoSession;
-use super::{Context, FunctionTable, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator};
+use super::{
+    CastContext, FunctionTable, common_kind, find_cast, resolve_aggregate, resolve_function, resolve_operator,
+};
 use crate::datum::Datum;
 use crate::forms::Forms;
 use crate::{Kind, SqlType, binary, modifier, text};
@@ -97,7 +99,7 @@ static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::with
 
 /// Applies an explicit cast.
 fn cast((value, from): &Typed, to: SqlType) -> SqlResult<Typed> {
-    let found = find_cast(from.kind, to.kind, Context::Explicit);
+    let found = find_cast(from.kind, to.kind, CastContext::Explicit);
     if found.is_none() && from.kind != to.kind {
         let message = format!("cannot cast type {} to {}", from.kind.name(), to.kind.name());
         return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
@@ -131,7 +133,7 @@ fn evaluate(expression: &str) -> SqlResult<Typed> {
         if name.ends_with("send") {
             let mut bytes = Vec::new();
             binary::output(&args[0].0, args[0].1, &mut bytes);
-            let back = binary::input(&bytes, args[0].1, binary::Source::Field)?;
+            let back = binary::input(&bytes, args[0].1, binary::ValueOrigin::Field)?;
             assert_eq!(back, args[0].0, "{expression} from binary");
             return Ok((Datum::Bytes(bytes.into()), Kind::Bytea.into()));
         }
@@ -332,7 +334,7 @@ fn no_line_answers_for_values_of_other_types() {
     }
     for from in Kind::all() {
         for to in Kind::all() {
-            if let Some(cast) = find_cast(from, to, Context::Explicit)
+            if let Some(cast) = find_cast(from, to, CastContext::Explicit)
                 && let Ok(answer) = (cast.eval)(&other_than(from, 0), to.into(), &NoSession)
                 && answer != other_than(from, 0)
             {

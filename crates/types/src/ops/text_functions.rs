@@ -3,7 +3,7 @@
 use super::arrays::kind_of;
 use super::build::{self, TextBuilder};
 use super::get::{bytes, impossible, int, text};
-use super::polymorphic::{Line, Pseudo};
+use super::polymorphic::{ParameterType, PolymorphicFunction};
 use super::strings::{characters, offset};
 use super::{CallContext, Eval, Function, function};
 use crate::Kind;
@@ -57,7 +57,7 @@ fn quote_nullable(args: &[Datum]) -> SqlResult<Datum> {
 /// Quotes any value, with the text of a cast.
 fn quote_any(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let kind = kind_of(args.get(1))?;
-    let cast = super::find_cast(kind, Kind::Text, super::Context::Explicit);
+    let cast = super::find_cast(kind, Kind::Text, super::CastContext::Explicit);
     let value = match cast {
         Some(cast) if !args[0].is_null() => (cast.eval)(&args[0], Kind::Text.into(), env)?,
         _ => args[0].clone(),
@@ -252,11 +252,11 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-pub(super) fn lines() -> Vec<Line> {
-    use Pseudo::{Any, Is, Raw, Shown};
-    const TEXT: Pseudo = Is(Kind::Text);
-    const INT: Pseudo = Is(Kind::Int4);
-    let line = |name, arguments, variadic, result, eval: super::Plain| Line {
+pub(super) fn lines() -> Vec<PolymorphicFunction> {
+    use ParameterType::{Any, Is, Raw, Shown};
+    const TEXT: ParameterType = Is(Kind::Text);
+    const INT: ParameterType = Is(Kind::Int4);
+    let line = |name, arguments, variadic, result, eval: super::PlainFunction| PolymorphicFunction {
         name,
         arguments,
         variadic,
@@ -269,18 +269,18 @@ pub(super) fn lines() -> Vec<Line> {
         line("format", &[TEXT, Shown], true, TEXT, format),
         line("num_nulls", &[Any], true, INT, |a| Ok(nulls(a, true))),
         line("num_nonnulls", &[Any], true, INT, |a| Ok(nulls(a, false))),
-        Line {
+        PolymorphicFunction {
             told_types: true,
             strict: true,
             eval: Eval::InContext(quote_any),
             ..line("quote_literal", &[Any], false, TEXT, quote_nullable)
         },
-        Line {
+        PolymorphicFunction {
             told_types: true,
             eval: Eval::InContext(quote_any),
             ..line("quote_nullable", &[Any], false, TEXT, quote_nullable)
         },
-        Line { told_types: true, ..line("pg_typeof", &[Raw], false, Is(Kind::Regtype), pg_typeof) },
-        Line { told_types: true, ..line("pg_column_size", &[Raw], false, INT, column_size) },
+        PolymorphicFunction { told_types: true, ..line("pg_typeof", &[Raw], false, Is(Kind::Regtype), pg_typeof) },
+        PolymorphicFunction { told_types: true, ..line("pg_column_size", &[Raw], false, INT, column_size) },
     ]
 }

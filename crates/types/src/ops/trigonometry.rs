@@ -1,7 +1,7 @@
 //! Trigonometric functions, in radians and degrees, and other functions of numbers.
 
 use super::get::{float, int, numeric, out_of_range};
-use super::{Function, Plain, function};
+use super::{Function, PlainFunction, function};
 use crate::Kind;
 use crate::datum::Datum;
 use crate::numeric::Numeric;
@@ -211,7 +211,7 @@ fn min_scale(number: &Numeric) -> Datum {
 
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Float8, Int4, Int8, Numeric as Exact};
-    let float_function = |name, eval: Plain| function(name, &[Float8], Float8, eval);
+    let float_function = |name, eval: PlainFunction| function(name, &[Float8], Float8, eval);
     let mut all = vec![
         float_function("sin", |a| of_angle(a, f64::sin)),
         float_function("cos", |a| of_angle(a, f64::cos)),
@@ -271,7 +271,7 @@ pub(super) fn functions() -> Vec<Function> {
     ];
     for (kind, name) in [(Int4, "integer"), (Int8, "bigint")] {
         let own: &'static [Kind] = if kind == Int4 { &[Int4, Int4] } else { &[Int8, Int8] };
-        let (divisor, multiple): (Plain, Plain) = if name == "integer" {
+        let (divisor, multiple): (PlainFunction, PlainFunction) = if name == "integer" {
             (
                 |a| narrow(gcd(int(&a[0])?.into(), int(&a[1])?.into())),
                 |a| narrow(lcm(int(&a[0])?.into(), int(&a[1])?.into())),

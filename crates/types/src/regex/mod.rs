@@ -15,11 +15,11 @@ use program::Program;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
-use tree::Tree;
+use tree::MatchTree;
 
 /// Options of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Options {
+pub struct RegexOptions {
     /// True if upper and lower case are equal.
     pub ignore_case: bool,
     /// True if `.` and `[^x]` do not match the end of a line.
@@ -39,7 +39,7 @@ pub type Span = (usize, usize);
 #[derive(Debug)]
 pub struct Regex {
     programs: Vec<Program>,
-    tree: Tree,
+    tree: MatchTree,
     /// Number of capturing parentheses.
     pub groups: usize,
 }
@@ -49,8 +49,8 @@ pub fn invalid(what: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
 }
 
-type Cache = HashMap<(String, Options), Arc<Regex>>;
-static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
+type RegexCache = HashMap<(String, RegexOptions), Arc<Regex>>;
+static CACHE: LazyLock<Mutex<RegexCache>> = LazyLock::new(Mutex::default);
 /// Maximum number of kept expressions.
 const CACHED_MAX: usize = 256;
 
@@ -59,7 +59,7 @@ impl Regex {
     ///
     /// # Errors
     /// `2201B`; `0A000` for back references and other flavours.
-    pub fn new(pattern: &str, options: Options) -> SqlResult<Arc<Regex>> {
+    pub fn new(pattern: &str, options: RegexOptions) -> SqlResult<Arc<Regex>> {
         let key = (pattern.to_owned(), options);
         // The holder of the lock may be a context that is paused under this one, so nothing waits for it.
         if let Ok(cache) = CACHE.try_lock()
@@ -77,10 +77,10 @@ impl Regex {
         Ok(compiled)
     }
 
-    fn compile(pattern: &str, options: Options) -> SqlResult<Regex> {
+    fn compile(pattern: &str, options: RegexOptions) -> SqlResult<Regex> {
         let (expression, groups) = parse::parse(pattern, options)?;
         let mut programs = Vec::new();
-        let tree = Tree::of(&expression, &mut programs)?;
+        let tree = MatchTree::of(&expression, &mut programs)?;
         Ok(Regex { programs, tree, groups })
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     fn found(pattern: &str, text: &str) -> Option<Vec<Option<String>>> {
         let text: Vec<char> = text.chars().collect();
-        let regex = Regex::new(pattern, Options::default()).expect("an expression");
+        let regex = Regex::new(pattern, RegexOptions::default()).expect("an expression");
         let spans = regex.captures(&text, 0).expect("nobody stops it")?;
         Some(spans.into_iter().map(|span| span.map(|(a, b)| text[a..b].iter().collect())).collect())
     }
@@ -161,11 +161,11 @@ mod tests {
     #[test]
     fn nothing_is_too_large_for_the_machine() {
         let huge = "(((a{255}){255}){255}){255}";
-        assert_eq!(Regex::compile(huge, Options::default()).expect_err("too complex").state().0, "2201B");
+        assert_eq!(Regex::compile(huge, RegexOptions::default()).expect_err("too complex").state().0, "2201B");
         let deep = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
-        assert!(Regex::compile(&deep, Options::default()).is_err());
+        assert!(Regex::compile(&deep, RegexOptions::default()).is_err());
         let text: Vec<char> = "a".repeat(3000).chars().collect();
-        let slow = Regex::compile("(a*)*b", Options::default()).expect("an expression");
+        let slow = Regex::compile("(a*)*b", RegexOptions::default()).expect("an expression");
         assert!(!slow.is_match(&text).expect("nobody stops it"));
     }
 }

@@ -1,15 +1,15 @@
 //! Parser of regular expressions, whose result is a tree of branches and quantified atoms.
 
-use super::{Options, invalid};
+use super::{RegexOptions, invalid};
 use statement::error::{SqlError, SqlResult};
 
 /// Alternatives of an expression.
 #[derive(Clone, Debug)]
-pub(super) struct Expression(pub(super) Vec<Vec<Piece>>);
+pub(super) struct Expression(pub(super) Vec<Vec<QuantifiedAtom>>);
 
 /// An atom with its quantifier.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct QuantifiedAtom {
     pub(super) atom: Atom,
     pub(super) least: u32,
     /// Maximum number of repetitions, `None` for any number.
@@ -20,7 +20,7 @@ pub(super) struct Piece {
 
 #[derive(Clone, Debug)]
 pub(super) enum Atom {
-    Set(Set),
+    Set(CharSet),
     Assertion(Assertion),
     /// Look-ahead (or look-behind, if not `ahead`), which requires that `inner` matches there, or does not.
     Look {
@@ -46,12 +46,12 @@ pub(super) enum Assertion {
 
 /// Set of characters: those in the ranges, or all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Set {
+pub(super) struct CharSet {
     pub(super) ranges: Vec<(char, char)>,
     pub(super) negated: bool,
 }
 
-impl Set {
+impl CharSet {
     #[inline]
     pub(super) fn has(&self, c: char) -> bool {
         self.ranges.iter().any(|(low, high)| *low <= c && c <= *high) != self.negated
@@ -75,7 +75,7 @@ impl Set {
         }
     }
 
-    fn add_all(&mut self, other: &Set) {
+    fn add_all(&mut self, other: &CharSet) {
         if !other.negated {
             self.ranges.extend(&other.ranges);
             return;
@@ -105,7 +105,7 @@ fn after(c: char) -> Option<char> {
 }
 
 /// Returns the class of this name, under `lc_ctype = C`.
-fn class(name: &str) -> Option<Set> {
+fn class(name: &str) -> Option<CharSet> {
     let ranges: &[(char, char)] = match name {
         "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
         "alpha" => &[('A', 'Z'), ('a', 'z')],
@@ -123,7 +123,7 @@ fn class(name: &str) -> Option<Set> {
         "word" => &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')],
         _ => return None,
     };
-    Some(Set { ranges: ranges.to_vec(), negated: false })
+    Some(CharSet { ranges: ranges.to_vec(), negated: false })
 }
 
 /// Maximum nesting of parentheses.
@@ -133,7 +133,7 @@ const REPEAT_MAX: u32 = 255;
 
 struct Parser<'a> {
     rest: &'a [char],
-    options: Options,
+    options: RegexOptions,
     groups: usize,
     depth: usize,
 }
@@ -141,12 +141,12 @@ struct Parser<'a> {
 /// Meaning of an escape.
 enum Escape {
     Char(char),
-    Set(Set),
+    Set(CharSet),
     Assertion(Assertion),
 }
 
 /// Parses an expression. Returns its tree and the number of its capturing parentheses.
-pub(super) fn parse(pattern: &str, mut options: Options) -> SqlResult<(Expression, usize)> {
+pub(super) fn parse(pattern: &str, mut options: RegexOptions) -> SqlResult<(Expression, usize)> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut rest = &chars[..];
     if let Some(after) = rest.strip_prefix(&['*', '*', '*']) {
@@ -174,7 +174,7 @@ pub(super) fn parse(pattern: &str, mut options: Options) -> SqlResult<(Expressio
     }
     let mut parser = Parser { rest, options, groups: 0, depth: 0 };
     if options.literal {
-        let one = |c: &char| Piece::once(parser.literal(*c));
+        let one = |c: &char| QuantifiedAtom::once(parser.literal(*c));
         return Ok((Expression(vec![rest.iter().map(one).collect()]), 0));
     }
     let expression = parser.expression()?;
@@ -185,7 +185,7 @@ pub(super) fn parse(pattern: &str, mut options: Options) -> SqlResult<(Expressio
 }
 
 /// Sets the option of a letter. An inner error stands for a feature of PostgreSQL that is missing here.
-pub(crate) fn set_option(options: &mut Options, letter: char) -> Result<SqlResult<()>, ()> {
+pub(crate) fn set_option(options: &mut RegexOptions, letter: char) -> Result<SqlResult<()>, ()> {
     match letter {
         'i' => options.ignore_case = true,
         'c' => options.ignore_case = false,
@@ -202,15 +202,15 @@ pub(crate) fn set_option(options: &mut Options, letter: char) -> Result<SqlResul
     Ok(Ok(()))
 }
 
-impl Piece {
-    fn once(atom: Atom) -> Piece {
-        Piece { atom, least: 1, most: Some(1), shorter: None }
+impl QuantifiedAtom {
+    fn once(atom: Atom) -> QuantifiedAtom {
+        QuantifiedAtom { atom, least: 1, most: Some(1), shorter: None }
     }
 }
 
 impl Parser<'_> {
     fn literal(&self, c: char) -> Atom {
-        let mut set = Set { ranges: vec![(c, c)], negated: false };
+        let mut set = CharSet { ranges: vec![(c, c)], negated: false };
         if self.options.ignore_case {
             set.fold();
         }
@@ -269,7 +269,7 @@ impl Parser<'_> {
         Ok(Expression(branches))
     }
 
-    fn branch(&mut self) -> SqlResult<Vec<Piece>> {
+    fn branch(&mut self) -> SqlResult<Vec<QuantifiedAtom>> {
         let mut pieces = Vec::new();
         loop {
             self.skip();
@@ -294,7 +294,7 @@ impl Parser<'_> {
             '$' => Atom::Assertion(Assertion::End),
             '.' => {
                 let ranges = if self.options.lines_part { vec![('\n', '\n')] } else { Vec::new() };
-                Atom::Set(Set { ranges, negated: true })
+                Atom::Set(CharSet { ranges, negated: true })
             }
             '*' | '+' | '?' => return Err(invalid("quantifier operand invalid")),
             '{' if self.rest.first().is_some_and(char::is_ascii_digit) => {
@@ -350,7 +350,7 @@ impl Parser<'_> {
         Some(digits.iter().fold(0_u32, |all, c| all.saturating_mul(10).saturating_add(c.to_digit(10).unwrap_or(0))))
     }
 
-    fn quantified(&mut self, atom: Atom) -> SqlResult<Piece> {
+    fn quantified(&mut self, atom: Atom) -> SqlResult<QuantifiedAtom> {
         self.skip();
         let is_constraint = matches!(atom, Atom::Assertion(_) | Atom::Look { .. });
         let (least, most, mut shorter) = match self.rest {
@@ -370,7 +370,7 @@ impl Parser<'_> {
                 }
                 (least, most, shorter)
             }
-            _ => return Ok(Piece::once(atom)),
+            _ => return Ok(QuantifiedAtom::once(atom)),
         };
         if is_constraint {
             return Err(invalid("quantifier operand invalid"));
@@ -383,7 +383,7 @@ impl Parser<'_> {
         if matches!(self.rest.first(), Some('*' | '+' | '?')) {
             return Err(invalid("quantifier operand invalid"));
         }
-        Ok(Piece { atom, least, most, shorter })
+        Ok(QuantifiedAtom { atom, least, most, shorter })
     }
 
     /// Reads a number of at most so many digits in a base.
@@ -487,7 +487,7 @@ impl Parser<'_> {
                 return Ok(Atom::Assertion(assertion));
             }
         }
-        let mut set = Set { negated: self.eat('^'), ..Set::default() };
+        let mut set = CharSet { negated: self.eat('^'), ..CharSet::default() };
         let unbalanced = || invalid("brackets [] not balanced");
         let mut is_first = true;
         loop {
@@ -522,7 +522,7 @@ impl Parser<'_> {
     }
 
     /// Reads a character of a set. Returns `None` for a whole class, which is added to the set.
-    fn element(&mut self, set: &mut Set, is_first: bool) -> SqlResult<Option<char>> {
+    fn element(&mut self, set: &mut CharSet, is_first: bool) -> SqlResult<Option<char>> {
         let unbalanced = || invalid("brackets [] not balanced");
         match self.rest {
             [] => Err(unbalanced()),

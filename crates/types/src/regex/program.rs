@@ -4,13 +4,13 @@
 //! (look-arounds apart).
 
 use super::invalid;
-use super::parse::{Assertion, Atom, Expression, Piece, Set};
+use super::parse::{Assertion, Atom, CharSet, Expression, QuantifiedAtom};
 use statement::error::SqlResult;
 use statement::pulse;
 
 #[derive(Debug)]
-enum Step {
-    Set(Set),
+enum ProgramStep {
+    Set(CharSet),
     Assertion(Assertion),
     Look {
         ahead: bool,
@@ -25,7 +25,7 @@ enum Step {
 
 /// A compiled expression, or a part of one.
 #[derive(Debug)]
-pub(super) struct Program(Vec<Step>);
+pub(super) struct Program(Vec<ProgramStep>);
 
 /// Units of work of one step.
 const STEP: usize = 4;
@@ -54,16 +54,16 @@ impl Assertion {
 }
 
 /// Steps that the paths have reached, each once.
-struct Ways {
+struct ActiveSteps {
     steps: Vec<usize>,
     /// Last round in which each step was reached.
     reached: Vec<usize>,
     round: usize,
 }
 
-impl Ways {
-    fn new(len: usize) -> Ways {
-        Ways { steps: Vec::new(), reached: vec![0; len], round: 0 }
+impl ActiveSteps {
+    fn new(len: usize) -> ActiveSteps {
+        ActiveSteps { steps: Vec::new(), reached: vec![0; len], round: 0 }
     }
 
     fn clear(&mut self) {
@@ -77,21 +77,21 @@ impl Program {
     pub(super) fn of(expression: &Expression) -> SqlResult<Program> {
         let mut program = Program(Vec::new());
         program.expression(expression)?;
-        program.0.push(Step::Match);
+        program.0.push(ProgramStep::Match);
         Ok(program)
     }
 
     /// Compiles a sequence of pieces.
-    pub(super) fn of_pieces(pieces: &[Piece]) -> SqlResult<Program> {
+    pub(super) fn of_pieces(pieces: &[QuantifiedAtom]) -> SqlResult<Program> {
         let mut program = Program(Vec::new());
         for piece in pieces {
             program.piece(piece)?;
         }
-        program.0.push(Step::Match);
+        program.0.push(ProgramStep::Match);
         Ok(program)
     }
 
-    fn push(&mut self, step: Step) -> SqlResult<usize> {
+    fn push(&mut self, step: ProgramStep) -> SqlResult<usize> {
         if self.0.len() >= STEPS_MAX {
             return Err(invalid("regular expression is too complex"));
         }
@@ -103,39 +103,39 @@ impl Program {
         let mut ends = Vec::new();
         for (index, branch) in branches.iter().enumerate() {
             let is_last = index + 1 == branches.len();
-            let split = if is_last { None } else { Some(self.push(Step::Split(0))?) };
+            let split = if is_last { None } else { Some(self.push(ProgramStep::Split(0))?) };
             for piece in branch {
                 self.piece(piece)?;
             }
             if let Some(split) = split {
-                ends.push(self.push(Step::Jump(0))?);
-                self.0[split] = Step::Split(self.0.len());
+                ends.push(self.push(ProgramStep::Jump(0))?);
+                self.0[split] = ProgramStep::Split(self.0.len());
             }
         }
         let end = self.0.len();
-        ends.into_iter().for_each(|at| self.0[at] = Step::Jump(end));
+        ends.into_iter().for_each(|at| self.0[at] = ProgramStep::Jump(end));
         Ok(())
     }
 
-    fn piece(&mut self, piece: &Piece) -> SqlResult<()> {
+    fn piece(&mut self, piece: &QuantifiedAtom) -> SqlResult<()> {
         for _ in 0..piece.least {
             self.atom(&piece.atom)?;
         }
         match piece.most {
             None => {
-                let split = self.push(Step::Split(0))?;
+                let split = self.push(ProgramStep::Split(0))?;
                 self.atom(&piece.atom)?;
-                self.push(Step::Jump(split))?;
-                self.0[split] = Step::Split(self.0.len());
+                self.push(ProgramStep::Jump(split))?;
+                self.0[split] = ProgramStep::Split(self.0.len());
             }
             Some(most) => {
                 let mut splits = Vec::new();
                 for _ in piece.least..most {
-                    splits.push(self.push(Step::Split(0))?);
+                    splits.push(self.push(ProgramStep::Split(0))?);
                     self.atom(&piece.atom)?;
                 }
                 let end = self.0.len();
-                splits.into_iter().for_each(|at| self.0[at] = Step::Split(end));
+                splits.into_iter().for_each(|at| self.0[at] = ProgramStep::Split(end));
             }
         }
         Ok(())
@@ -143,18 +143,25 @@ impl Program {
 
     fn atom(&mut self, atom: &Atom) -> SqlResult<()> {
         match atom {
-            Atom::Set(set) => self.push(Step::Set(set.clone())).map(drop),
-            Atom::Assertion(assertion) => self.push(Step::Assertion(*assertion)).map(drop),
+            Atom::Set(set) => self.push(ProgramStep::Set(set.clone())).map(drop),
+            Atom::Assertion(assertion) => self.push(ProgramStep::Assertion(*assertion)).map(drop),
             Atom::Look { ahead, negated, inner } => {
                 let inner = Program::of(inner)?;
-                self.push(Step::Look { ahead: *ahead, negated: *negated, inner }).map(drop)
+                self.push(ProgramStep::Look { ahead: *ahead, negated: *negated, inner }).map(drop)
             }
             Atom::Group(_, inner) => self.expression(inner),
         }
     }
 
     /// Adds a step and all steps that it leads to without a character. Returns true if the end is among them.
-    fn add(&self, ways: &mut Ways, stack: &mut Vec<usize>, first: usize, text: &[char], at: usize) -> SqlResult<bool> {
+    fn add(
+        &self,
+        ways: &mut ActiveSteps,
+        stack: &mut Vec<usize>,
+        first: usize,
+        text: &[char],
+        at: usize,
+    ) -> SqlResult<bool> {
         let mut is_end = false;
         stack.push(first);
         while let Some(step) = stack.pop() {
@@ -163,13 +170,13 @@ impl Program {
                 continue;
             }
             match &self.0[step] {
-                Step::Set(_) => ways.steps.push(step),
-                Step::Match => is_end = true,
-                Step::Jump(to) => stack.push(*to),
-                Step::Split(to) => stack.extend([*to, step + 1]),
-                Step::Assertion(assertion) if assertion.holds(text, at) => stack.push(step + 1),
-                Step::Assertion(_) => {}
-                Step::Look { ahead, negated, inner } => {
+                ProgramStep::Set(_) => ways.steps.push(step),
+                ProgramStep::Match => is_end = true,
+                ProgramStep::Jump(to) => stack.push(*to),
+                ProgramStep::Split(to) => stack.extend([*to, step + 1]),
+                ProgramStep::Assertion(assertion) if assertion.holds(text, at) => stack.push(step + 1),
+                ProgramStep::Assertion(_) => {}
+                ProgramStep::Look { ahead, negated, inner } => {
                     let holds = if *ahead {
                         inner.end(text, at, text.len(), true)?.is_some()
                     } else {
@@ -196,8 +203,8 @@ impl Program {
     ) -> SqlResult<()> {
         // Clearing the memory of the paths takes time.
         pulse::tick(self.0.len())?;
-        let mut now = Ways::new(self.0.len());
-        let mut next = Ways::new(self.0.len());
+        let mut now = ActiveSteps::new(self.0.len());
+        let mut next = ActiveSteps::new(self.0.len());
         let mut stack = Vec::new();
         now.clear();
         let mut is_end = self.add(&mut now, &mut stack, 0, text, begin)?;
@@ -212,7 +219,7 @@ impl Program {
             next.clear();
             is_end = false;
             for step in &now.steps {
-                if let Step::Set(set) = &self.0[*step]
+                if let ProgramStep::Set(set) = &self.0[*step]
                     && set.has(text[at])
                 {
                     is_end |= self.add(&mut next, &mut stack, step + 1, text, at + 1)?;

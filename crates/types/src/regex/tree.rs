@@ -5,36 +5,36 @@
 //! so the same tree is made here.
 
 use super::Span;
-use super::parse::{Atom, Expression, Piece};
+use super::parse::{Atom, Expression, QuantifiedAtom};
 use super::program::Program;
 use statement::error::{SqlError, SqlResult};
 
 /// Part of an expression, with the program that matches it as a whole.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct MatchTree {
     pub(super) program: usize,
     /// True if the part prefers the shortest match.
     pub(super) shorter: bool,
-    shape: Shape,
+    shape: TreeShape,
 }
 
 #[derive(Debug)]
-enum Shape {
+enum TreeShape {
     /// A part that captures nothing.
     Plain,
-    Capture(usize, Box<Tree>),
-    Concat(Box<Tree>, Box<Tree>),
-    Alternatives(Vec<Tree>),
+    Capture(usize, Box<MatchTree>),
+    Concat(Box<MatchTree>, Box<MatchTree>),
+    Alternatives(Vec<MatchTree>),
     /// Repetition, of none up to `most` matches.
     Repeat {
-        inner: Box<Tree>,
+        inner: Box<MatchTree>,
         most: Option<u32>,
     },
 }
 
 impl Expression {
     fn captures(&self) -> bool {
-        self.0.iter().flatten().any(Piece::captures)
+        self.0.iter().flatten().any(QuantifiedAtom::captures)
     }
 
     /// Returns true if the expression prefers the shortest match, and `None` without a preference.
@@ -46,7 +46,7 @@ impl Expression {
     }
 }
 
-impl Piece {
+impl QuantifiedAtom {
     fn captures(&self) -> bool {
         match &self.atom {
             Atom::Group(number, inner) => number.is_some() || inner.captures(),
@@ -64,26 +64,26 @@ impl Piece {
 
 /// Preferences of the quantifiers of a part: longest, shortest, or both within one of its parts.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Wishes {
+struct MatchPreference {
     longer: bool,
     shorter: bool,
     mixed: bool,
 }
 
-impl Wishes {
-    fn and(self, other: Wishes) -> Wishes {
+impl MatchPreference {
+    fn and(self, other: MatchPreference) -> MatchPreference {
         let (longer, shorter) = (self.longer || other.longer, self.shorter || other.shorter);
-        Wishes { longer, shorter, mixed: self.mixed || other.mixed || (longer && shorter) }
+        MatchPreference { longer, shorter, mixed: self.mixed || other.mixed || (longer && shorter) }
     }
 }
 
-impl Piece {
+impl QuantifiedAtom {
     /// Returns the preference of the quantifier itself.
-    fn own_wish(&self) -> Wishes {
-        Wishes { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false }
+    fn own_wish(&self) -> MatchPreference {
+        MatchPreference { longer: self.shorter == Some(false), shorter: self.shorter == Some(true), mixed: false }
     }
 
-    fn wishes(&self) -> Wishes {
+    fn wishes(&self) -> MatchPreference {
         self.own_wish().and(self.atom.wishes())
     }
 
@@ -91,47 +91,49 @@ impl Piece {
     fn is_vacuous(&self) -> bool {
         let inner = self.atom.wishes();
         (self.least, self.most) == (1, Some(1))
-            && (self.shorter.is_none() || inner == Wishes::default() || inner == self.own_wish())
+            && (self.shorter.is_none() || inner == MatchPreference::default() || inner == self.own_wish())
     }
 }
 
 impl Atom {
-    fn wishes(&self) -> Wishes {
-        let Atom::Group(_, Expression(branches)) = self else { return Wishes::default() };
-        let all = branches.iter().map(|branch| branch.iter().map(Piece::wishes).fold(Wishes::default(), Wishes::and));
+    fn wishes(&self) -> MatchPreference {
+        let Atom::Group(_, Expression(branches)) = self else { return MatchPreference::default() };
+        let all = branches.iter().map(|branch| {
+            branch.iter().map(QuantifiedAtom::wishes).fold(MatchPreference::default(), MatchPreference::and)
+        });
         match branches.len() {
-            1 => all.fold(Wishes::default(), Wishes::and),
-            _ => Wishes { longer: true, shorter: false, mixed: all.into_iter().any(|wishes| wishes.mixed) },
+            1 => all.fold(MatchPreference::default(), MatchPreference::and),
+            _ => MatchPreference { longer: true, shorter: false, mixed: all.into_iter().any(|wishes| wishes.mixed) },
         }
     }
 }
 
-fn shorter(pieces: &[Piece]) -> Option<bool> {
-    pieces.iter().find_map(Piece::shorter)
+fn shorter(pieces: &[QuantifiedAtom]) -> Option<bool> {
+    pieces.iter().find_map(QuantifiedAtom::shorter)
 }
 
-struct Builder<'p>(&'p mut Vec<Program>);
+struct TreeBuilder<'p>(&'p mut Vec<Program>);
 
-impl Builder<'_> {
-    fn node(&mut self, program: Program, shorter: Option<bool>, shape: Shape) -> Tree {
+impl TreeBuilder<'_> {
+    fn node(&mut self, program: Program, shorter: Option<bool>, shape: TreeShape) -> MatchTree {
         self.0.push(program);
-        Tree { program: self.0.len() - 1, shorter: shorter == Some(true), shape }
+        MatchTree { program: self.0.len() - 1, shorter: shorter == Some(true), shape }
     }
 
-    fn expression(&mut self, expression: &Expression) -> SqlResult<Tree> {
+    fn expression(&mut self, expression: &Expression) -> SqlResult<MatchTree> {
         let shape = match &expression.0[..] {
-            _ if !expression.captures() => Shape::Plain,
+            _ if !expression.captures() => TreeShape::Plain,
             [branch] => return self.branch(branch),
             branches => {
-                Shape::Alternatives(branches.iter().map(|branch| self.branch(branch)).collect::<SqlResult<_>>()?)
+                TreeShape::Alternatives(branches.iter().map(|branch| self.branch(branch)).collect::<SqlResult<_>>()?)
             }
         };
         Ok(self.node(Program::of(expression)?, expression.shorter(), shape))
     }
 
-    fn branch(&mut self, pieces: &[Piece]) -> SqlResult<Tree> {
-        if !pieces.iter().any(Piece::captures) {
-            return Ok(self.node(Program::of_pieces(pieces)?, shorter(pieces), Shape::Plain));
+    fn branch(&mut self, pieces: &[QuantifiedAtom]) -> SqlResult<MatchTree> {
+        if !pieces.iter().any(QuantifiedAtom::captures) {
+            return Ok(self.node(Program::of_pieces(pieces)?, shorter(pieces), TreeShape::Plain));
         }
         // Simple atoms of one preference are one part.
         let mut wish = None;
@@ -145,10 +147,10 @@ impl Builder<'_> {
         let whole = Program::of_pieces(pieces)?;
         let (first, rest) = if simple > 0 {
             let (first, rest) = pieces.split_at(simple);
-            (self.node(Program::of_pieces(first)?, shorter(first), Shape::Plain), rest)
+            (self.node(Program::of_pieces(first)?, shorter(first), TreeShape::Plain), rest)
         } else {
             let Some((first, rest)) = pieces.split_first() else {
-                return Ok(self.node(whole, None, Shape::Plain));
+                return Ok(self.node(whole, None, TreeShape::Plain));
             };
             let first = self.piece(first)?;
             if rest.is_empty() {
@@ -157,27 +159,27 @@ impl Builder<'_> {
             (first, rest)
         };
         let rest = self.branch(rest)?;
-        Ok(self.node(whole, shorter(pieces), Shape::Concat(Box::new(first), Box::new(rest))))
+        Ok(self.node(whole, shorter(pieces), TreeShape::Concat(Box::new(first), Box::new(rest))))
     }
 
-    fn atom(&mut self, atom: &Atom) -> SqlResult<Tree> {
+    fn atom(&mut self, atom: &Atom) -> SqlResult<MatchTree> {
         match atom {
             Atom::Group(None, inner) => self.expression(inner),
             Atom::Group(Some(number), inner) => {
                 let tree = self.expression(inner)?;
-                Ok(self.node(Program::of(inner)?, inner.shorter(), Shape::Capture(*number, Box::new(tree))))
+                Ok(self.node(Program::of(inner)?, inner.shorter(), TreeShape::Capture(*number, Box::new(tree))))
             }
             simple => {
-                let piece = Piece { atom: simple.clone(), least: 1, most: Some(1), shorter: None };
-                Ok(self.node(Program::of_pieces(&[piece])?, None, Shape::Plain))
+                let piece = QuantifiedAtom { atom: simple.clone(), least: 1, most: Some(1), shorter: None };
+                Ok(self.node(Program::of_pieces(&[piece])?, None, TreeShape::Plain))
             }
         }
     }
 
-    fn piece(&mut self, piece: &Piece) -> SqlResult<Tree> {
+    fn piece(&mut self, piece: &QuantifiedAtom) -> SqlResult<MatchTree> {
         let whole = Program::of_pieces(std::slice::from_ref(piece))?;
         if !piece.captures() || piece.most == Some(0) {
-            return Ok(self.node(whole, piece.shorter(), Shape::Plain));
+            return Ok(self.node(whole, piece.shorter(), TreeShape::Plain));
         }
         if piece.is_vacuous() {
             return self.atom(&piece.atom);
@@ -185,36 +187,36 @@ impl Builder<'_> {
         let inner = self.atom(&piece.atom)?;
         let shape = if piece.least > 0 {
             let most = piece.most.map(|most| most - 1);
-            let before = Piece { least: piece.least - 1, most, ..piece.clone() };
+            let before = QuantifiedAtom { least: piece.least - 1, most, ..piece.clone() };
             let program = Program::of_pieces(&[before])?;
-            let before = self.node(program, piece.shorter(), Shape::Plain);
-            Shape::Concat(Box::new(before), Box::new(inner))
+            let before = self.node(program, piece.shorter(), TreeShape::Plain);
+            TreeShape::Concat(Box::new(before), Box::new(inner))
         } else {
-            Shape::Repeat { inner: Box::new(inner), most: piece.most }
+            TreeShape::Repeat { inner: Box::new(inner), most: piece.most }
         };
         Ok(self.node(whole, piece.shorter(), shape))
     }
 }
 
-impl Tree {
+impl MatchTree {
     /// Builds the tree of an expression, and adds its programs to `programs`.
-    pub(super) fn of(expression: &Expression, programs: &mut Vec<Program>) -> SqlResult<Tree> {
-        Builder(programs).expression(expression)
+    pub(super) fn of(expression: &Expression, programs: &mut Vec<Program>) -> SqlResult<MatchTree> {
+        TreeBuilder(programs).expression(expression)
     }
 
     fn clear(&self, spans: &mut [Option<Span>]) {
         match &self.shape {
-            Shape::Plain => {}
-            Shape::Capture(number, inner) => {
+            TreeShape::Plain => {}
+            TreeShape::Capture(number, inner) => {
                 spans[*number] = None;
                 inner.clear(spans);
             }
-            Shape::Concat(first, rest) => {
+            TreeShape::Concat(first, rest) => {
                 first.clear(spans);
                 rest.clear(spans);
             }
-            Shape::Alternatives(all) => all.iter().for_each(|one| one.clear(spans)),
-            Shape::Repeat { inner, .. } => inner.clear(spans),
+            TreeShape::Alternatives(all) => all.iter().for_each(|one| one.clear(spans)),
+            TreeShape::Repeat { inner, .. } => inner.clear(spans),
         }
     }
 
@@ -227,15 +229,15 @@ impl Tree {
         spans: &mut [Option<Span>],
     ) -> SqlResult<bool> {
         Ok(match &self.shape {
-            Shape::Plain => true,
-            Shape::Capture(number, inner) => {
+            TreeShape::Plain => true,
+            TreeShape::Capture(number, inner) => {
                 let fits = inner.dissect(programs, text, (begin, end), spans)?;
                 if fits {
                     spans[*number] = Some((begin, end));
                 }
                 fits
             }
-            Shape::Concat(first, rest) => {
+            TreeShape::Concat(first, rest) => {
                 let mut middles = programs[first.program].ends(text, begin, end)?;
                 if !first.shorter {
                     middles.reverse();
@@ -254,7 +256,7 @@ impl Tree {
                 }
                 false
             }
-            Shape::Alternatives(all) => {
+            TreeShape::Alternatives(all) => {
                 for one in all {
                     if programs[one.program].fits(text, begin, end)?
                         && one.dissect(programs, text, (begin, end), spans)?
@@ -264,7 +266,7 @@ impl Tree {
                 }
                 false
             }
-            Shape::Repeat { inner, most } => {
+            TreeShape::Repeat { inner, most } => {
                 if begin == end {
                     // One empty match is preferred to none, unless the match is to be as short as possible.
                     if !inner.shorter && programs[inner.program].fits(text, begin, begin)? {
@@ -272,7 +274,7 @@ impl Tree {
                     }
                     return Ok(true);
                 }
-                Tree::repeat(inner, *most, programs, text, (begin, end), spans)?
+                MatchTree::repeat(inner, *most, programs, text, (begin, end), spans)?
             }
         })
     }
@@ -280,7 +282,7 @@ impl Tree {
     /// Divides a part that is not empty into matches of `inner`, none of them empty, each as long,
     /// or as short, as possible.
     fn repeat(
-        inner: &Tree,
+        inner: &MatchTree,
         most: Option<u32>,
         programs: &[Program],
         text: &[char],

@@ -1,6 +1,6 @@
 //! Text forms of dates and timestamps, in the four styles of `DateStyle`.
 
-use crate::calendar::{Civil, civil_of, push_padded, push_time, split};
+use crate::calendar::{CivilDate, civil_of, push_padded, push_time, split};
 use crate::forms::{DateOrder, DateStyle, Forms};
 
 /// Names of months in English.
@@ -29,14 +29,14 @@ fn push_year(out: &mut String, year: i64) {
 }
 
 /// Appends day and month in the session's order.
-fn push_day_and_month(out: &mut String, civil: Civil, order: DateOrder, between: char) {
+fn push_day_and_month(out: &mut String, civil: CivilDate, order: DateOrder, between: char) {
     let (first, second) = if order == DateOrder::Dmy { (civil.day, civil.month) } else { (civil.month, civil.day) };
     push_padded(out, first, 2);
     out.push(between);
     push_padded(out, second, 2);
 }
 
-fn push_civil(out: &mut String, civil: Civil, forms: &Forms) {
+fn push_civil(out: &mut String, civil: CivilDate, forms: &Forms) {
     match forms.date_style {
         DateStyle::Iso => {
             push_year(out, civil.year);

@@ -10,12 +10,12 @@ fn fault(detail: String) -> SqlError {
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json").detail(detail)
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         self.at += rest.iter().take_while(|byte| b" \t\n\r".contains(byte)).count();
@@ -156,7 +156,7 @@ impl Reader<'_> {
 
 /// Refuses a text that is not JSON.
 pub(super) fn check(text: &str) -> SqlResult<()> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = JsonReader { text, at: 0 };
     reader.value(0)?;
     if reader.peek().is_some() { Err(reader.unexpected("end of input")) } else { Ok(()) }
 }

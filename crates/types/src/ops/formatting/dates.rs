@@ -1,7 +1,7 @@
 //! Timestamps and intervals in the format of a template.
 
 use super::roman::MONTHS as ROMAN;
-use super::{Field, NODE, Node, nodes, ordinal};
+use super::{NODE, TemplateField, TemplateNode, nodes, ordinal};
 use crate::calendar::{SECOND, civil_of, days_of, split};
 use crate::forms::Forms;
 use crate::interval::Interval;
@@ -22,7 +22,7 @@ pub(super) const KEYWORDS: &[&str] = &[
 ];
 
 /// Fields of a timestamp or interval that a template may show.
-struct Broken {
+struct BrokenDownTime {
     /// Astronomical year. For an interval, its years.
     year: i64,
     month: i64,
@@ -53,7 +53,7 @@ pub(super) fn moment_to_char(micros: i64, forms: Option<&Forms>, template: &str)
     };
     let (days, time) = split(local);
     let civil = civil_of(days);
-    let broken = Broken {
+    let broken = BrokenDownTime {
         year: civil.year,
         month: civil.month,
         day: civil.day,
@@ -75,7 +75,7 @@ pub(super) fn interval_to_char(interval: Interval, template: &str) -> SqlResult<
     }
     let (year, month) = (i64::from(interval.months / 12), i64::from(interval.months % 12));
     let (day, time) = (i64::from(interval.days), interval.micros);
-    let broken = Broken {
+    let broken = BrokenDownTime {
         year,
         month,
         day,
@@ -90,13 +90,13 @@ pub(super) fn interval_to_char(interval: Interval, template: &str) -> SqlResult<
     write(&broken, template).map(Some)
 }
 
-fn write(broken: &Broken, template: &str) -> SqlResult<String> {
+fn write(broken: &BrokenDownTime, template: &str) -> SqlResult<String> {
     let mut out = String::new();
     for node in nodes(template, KEYWORDS, true)? {
         pulse::tick(NODE)?;
         match node {
-            Node::Separator(letter) | Node::Letter(letter) => out.push(letter),
-            Node::Field(field) => {
+            TemplateNode::Separator(letter) | TemplateNode::Letter(letter) => out.push(letter),
+            TemplateNode::Field(field) => {
                 let written = broken.field(field)?;
                 out.push_str(&written.text);
                 if let (true, Some(case)) = (written.is_number, field.ordinal) {
@@ -108,25 +108,25 @@ fn write(broken: &Broken, template: &str) -> SqlResult<String> {
     Ok(out)
 }
 
-struct Written {
+struct FormattedField {
     text: String,
     /// True if the text is a number, which may be made an ordinal.
     is_number: bool,
 }
 
-fn word(text: impl Into<String>) -> Written {
-    Written { text: text.into(), is_number: false }
+fn word(text: impl Into<String>) -> FormattedField {
+    FormattedField { text: text.into(), is_number: false }
 }
 
 /// Formats a number with leading zeros. A sign takes one of the places.
-fn number(value: i64, width: usize, field: Field) -> Written {
+fn number(value: i64, width: usize, field: TemplateField) -> FormattedField {
     let sign = usize::from(value < 0 && is_planted("interval_format_wide"));
     let width = if field.fill { 0 } else { width + sign };
-    Written { text: format!("{value:0width$}"), is_number: true }
+    FormattedField { text: format!("{value:0width$}"), is_number: true }
 }
 
 /// Formats a number with leading zeros, and one more place if the whole that it is a part of is negative.
-fn part_of(whole: i64, value: i64, width: usize, field: Field) -> Written {
+fn part_of(whole: i64, value: i64, width: usize, field: TemplateField) -> FormattedField {
     number(value, width + usize::from(whole < 0), field)
 }
 
@@ -157,7 +157,7 @@ fn first_monday(year: i64) -> i64 {
     fourth - fourth.rem_euclid(7)
 }
 
-impl Broken {
+impl BrokenDownTime {
     /// Returns the day for a field that an interval does not have.
     fn date(&self) -> SqlResult<i64> {
         self.date.ok_or_else(|| {
@@ -172,7 +172,7 @@ impl Broken {
     }
 
     /// Formats a name, padded, in upper or lower case like the first letters of the field.
-    fn name(&self, name: &str, field: Field, width: usize) -> Written {
+    fn name(&self, name: &str, field: TemplateField, width: usize) -> FormattedField {
         let mut letters = field.name.chars();
         let first = letters.next().is_some_and(char::is_uppercase);
         let second = letters.next().is_some_and(char::is_uppercase);
@@ -185,7 +185,7 @@ impl Broken {
         word(format!("{name:<width$}"))
     }
 
-    fn field(&self, field: Field) -> SqlResult<Written> {
+    fn field(&self, field: TemplateField) -> SqlResult<FormattedField> {
         let lower = field.name.to_lowercase();
         let is_upper = field.name.starts_with(char::is_uppercase);
         let cased = |upper: &str| word(if is_upper { upper.to_owned() } else { upper.to_lowercase() });
@@ -209,7 +209,7 @@ impl Broken {
             "ff6" | "us" => self.fraction(6),
             "sssss" | "ssss" => {
                 let seconds = self.hour * 3600 + self.minute * 60 + self.second;
-                Written { text: seconds.to_string(), is_number: true }
+                FormattedField { text: seconds.to_string(), is_number: true }
             }
             "tz" => {
                 // Fields that need a date or a zone are refused for an interval, which has neither.
@@ -269,7 +269,7 @@ impl Broken {
             "ww" => number((self.day_of_year - 1) / 7 + 1, 2, field),
             "iw" => number(self.date.map_or_else(|| self.interval_week(), iso_week).1, 2, field),
             "q" if self.month == 0 => word(""),
-            "q" => Written { text: ((self.month - 1) / 3 + 1).to_string(), is_number: true },
+            "q" => FormattedField { text: ((self.month - 1) / 3 + 1).to_string(), is_number: true },
             "cc" => {
                 let century = match self.date {
                     None => self.year / 100,
@@ -278,7 +278,9 @@ impl Broken {
                 };
                 if century.abs() <= 99 { part_of(century, century, 2, field) } else { number(century, 0, field) }
             }
-            "y,yyy" => Written { text: format!("{},{:03}", year / 1000, year - year / 1000 * 1000), is_number: true },
+            "y,yyy" => {
+                FormattedField { text: format!("{},{:03}", year / 1000, year - year / 1000 * 1000), is_number: true }
+            }
             "yyyy" => part_of(year, year, 4, field),
             "yyy" => part_of(year, year % 1000, 3, field),
             "yy" => part_of(year, year % 100, 2, field),
@@ -303,7 +305,7 @@ impl Broken {
             "w" => number((self.day - 1) / 7 + 1, 1, field),
             "j" => {
                 let day = self.date.map_or_else(|| self.julian(), |date| date + 2_440_588);
-                Written { text: day.to_string(), is_number: true }
+                FormattedField { text: day.to_string(), is_number: true }
             }
             _ => word(""),
         })
@@ -335,8 +337,8 @@ impl Broken {
         (of_year, if own_next <= day { (day - own_next) / 7 + 1 } else { week })
     }
 
-    fn fraction(&self, digits: u32) -> Written {
+    fn fraction(&self, digits: u32) -> FormattedField {
         let value = self.micros / 10_i64.pow(6 - digits);
-        Written { text: format!("{value:0width$}", width = digits as usize), is_number: true }
+        FormattedField { text: format!("{value:0width$}", width = digits as usize), is_number: true }
     }
 }

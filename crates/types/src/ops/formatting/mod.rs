@@ -17,28 +17,28 @@ use statement::pulse;
 
 /// Part of a template.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum TemplateNode {
     /// Field of the value that is written or read.
-    Field(Field),
+    Field(TemplateField),
     /// A space, or in templates for dates a character that is neither letter nor digit.
     Separator(char),
     Letter(char),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Field {
+struct TemplateField {
     /// Name as it is written in the template.
     name: &'static str,
     /// True after `FM`: without leading blanks and zeros.
     fill: bool,
     /// True after `TM`: names without blanks.
     translated: bool,
-    ordinal: Option<Ordinal>,
+    ordinal: Option<OrdinalSuffix>,
 }
 
 /// Suffix `TH` or `th` after a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Ordinal {
+enum OrdinalSuffix {
     Upper,
     Lower,
 }
@@ -50,7 +50,7 @@ const NODE: usize = 64;
 ///
 /// # Errors
 /// Those of [`pulse::look`], as a template may be as long as any text.
-fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<Vec<Node>> {
+fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<Vec<TemplateNode>> {
     let mut nodes = Vec::new();
     let mut rest = template;
     while !rest.is_empty() {
@@ -73,15 +73,15 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<
             let mut ordinal = None;
             if is_date {
                 ordinal = match rest.get(..2) {
-                    Some("TH") => Some(Ordinal::Upper),
-                    Some("th") => Some(Ordinal::Lower),
+                    Some("TH") => Some(OrdinalSuffix::Upper),
+                    Some("th") => Some(OrdinalSuffix::Lower),
                     _ => None,
                 };
                 if ordinal.is_some() || matches!(rest.get(..2), Some("SP" | "sp")) {
                     rest = &rest[2..];
                 }
             }
-            nodes.push(Node::Field(Field { name, fill, translated, ordinal }));
+            nodes.push(TemplateNode::Field(TemplateField { name, fill, translated, ordinal }));
             continue;
         }
         let mut letters = rest.chars();
@@ -99,7 +99,7 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<
                         quoted = escaped;
                     }
                 }
-                nodes.push(Node::Letter(quoted));
+                nodes.push(TemplateNode::Letter(quoted));
             }
             rest = letters.as_str();
             continue;
@@ -111,7 +111,7 @@ fn nodes(template: &str, keywords: &[&'static str], is_date: bool) -> SqlResult<
         }
         rest = letters.as_str();
         let is_separator = letter.is_ascii_whitespace() || letter == '\u{b}' || (is_date && is_sign(letter));
-        nodes.push(if is_separator { Node::Separator(letter) } else { Node::Letter(letter) });
+        nodes.push(if is_separator { TemplateNode::Separator(letter) } else { TemplateNode::Letter(letter) });
     }
     Ok(nodes)
 }
@@ -122,7 +122,7 @@ fn is_sign(letter: char) -> bool {
 }
 
 /// Returns the letters after a number that make it an ordinal.
-fn ordinal(digits: &str, case: Ordinal) -> &'static str {
+fn ordinal(digits: &str, case: OrdinalSuffix) -> &'static str {
     let last = digits.as_bytes().last().copied();
     let before = digits.len().checked_sub(2).and_then(|at| digits.as_bytes().get(at)).copied();
     let (upper, lower) = match last {
@@ -133,8 +133,8 @@ fn ordinal(digits: &str, case: Ordinal) -> &'static str {
         _ => ("TH", "th"),
     };
     match case {
-        Ordinal::Upper => upper,
-        Ordinal::Lower => lower,
+        OrdinalSuffix::Upper => upper,
+        OrdinalSuffix::Lower => lower,
     }
 }
 
@@ -153,18 +153,20 @@ pub(super) fn functions() -> Vec<Function> {
         function("to_char", &[Kind::Interval, TEXT], Text, |a| {
             Ok(dates::interval_to_char(interval(&a[0])?, text(&a[1])?)?.map_or(Datum::Null, Datum::text))
         }),
-        function("to_char", &[Int4, TEXT], Text, |a| numbers::to_char(numbers::Given::Int(int(&a[0])?), text(&a[1])?)),
+        function("to_char", &[Int4, TEXT], Text, |a| {
+            numbers::to_char(numbers::NumberInput::Int(int(&a[0])?), text(&a[1])?)
+        }),
         function("to_char", &[Int8, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
+            numbers::to_char(numbers::NumberInput::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
         }),
         function("to_char", &[Numeric, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
+            numbers::to_char(numbers::NumberInput::Exact(numeric(&a[0])?.as_ref()), text(&a[1])?)
         }),
         function("to_char", &[Float4, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Float(float(&a[0])?, 6), text(&a[1])?)
+            numbers::to_char(numbers::NumberInput::Float(float(&a[0])?, 6), text(&a[1])?)
         }),
         function("to_char", &[Float8, TEXT], Text, |a| {
-            numbers::to_char(numbers::Given::Float(float(&a[0])?, 15), text(&a[1])?)
+            numbers::to_char(numbers::NumberInput::Float(float(&a[0])?, 15), text(&a[1])?)
         }),
         function("to_number", &[TEXT, TEXT], Numeric, |a| numbers::to_number(text(&a[0])?, text(&a[1])?)),
         function_in("to_timestamp", &[TEXT, TEXT], Timestamptz, |a, env| {

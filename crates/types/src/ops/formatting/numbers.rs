@@ -4,7 +4,7 @@
 //! templates have the same results.
 
 use super::roman::roman;
-use super::{NODE, Node, Ordinal, nodes, ordinal};
+use super::{NODE, OrdinalSuffix, TemplateNode, nodes, ordinal};
 use crate::datum::Datum;
 use crate::numeric::Numeric;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -17,7 +17,7 @@ const KEYWORDS: &[&str] = &[
 
 /// Position of the locale's sign.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Sign {
+enum SignPosition {
     #[default]
     None,
     Before,
@@ -26,12 +26,12 @@ enum Sign {
 
 /// Properties of a whole template.
 #[derive(Clone, Debug, Default)]
-struct Shape {
+struct NumberTemplate {
     /// Digits before the decimal point, after it, and by which `V` shifts.
     before: usize,
     behind: usize,
     shift: usize,
-    sign: Sign,
+    sign: SignPosition,
     digits_before_sign: usize,
     zero_start: usize,
     zero_end: usize,
@@ -52,12 +52,12 @@ fn syntax(message: &str) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
-impl Shape {
-    fn of(nodes: &[Node]) -> SqlResult<Shape> {
-        let mut shape = Shape::default();
+impl NumberTemplate {
+    fn of(nodes: &[TemplateNode]) -> SqlResult<NumberTemplate> {
+        let mut shape = NumberTemplate::default();
         for node in nodes {
             pulse::tick(NODE)?;
-            if let Node::Field(field) = node {
+            if let TemplateNode::Field(field) = node {
                 shape.add(&field.name.to_uppercase())?;
             }
         }
@@ -115,9 +115,9 @@ impl Shape {
                 }
                 self.has_sign = true;
                 if self.has_point {
-                    self.sign = Sign::Behind;
+                    self.sign = SignPosition::Behind;
                 } else {
-                    self.sign = Sign::Before;
+                    self.sign = SignPosition::Before;
                     self.digits_before_sign = self.before;
                 }
             }
@@ -171,7 +171,7 @@ impl Shape {
 }
 
 /// A number to be formatted.
-pub(super) enum Given<'n> {
+pub(super) enum NumberInput<'n> {
     /// An `int4`.
     Int(i64),
     Exact(&'n Numeric),
@@ -179,30 +179,30 @@ pub(super) enum Given<'n> {
     Float(f64, usize),
 }
 
-impl Given<'_> {
+impl NumberInput<'_> {
     fn integer(&self) -> SqlResult<i64> {
         match self {
-            Given::Int(value) => Ok(*value),
-            Given::Exact(value) => value.round(0).to_integer::<i32>("integer").map(i64::from),
-            Given::Float(value, _) => Ok(value.round_ties_even() as i32 as i64),
+            NumberInput::Int(value) => Ok(*value),
+            NumberInput::Exact(value) => value.round(0).to_integer::<i32>("integer").map(i64::from),
+            NumberInput::Float(value, _) => Ok(value.round_ties_even() as i32 as i64),
         }
     }
 
     fn is_number(&self) -> bool {
         match self {
-            Given::Int(_) => true,
-            Given::Exact(value) => value.is_finite(),
-            Given::Float(value, _) => value.is_finite(),
+            NumberInput::Int(_) => true,
+            NumberInput::Exact(value) => value.is_finite(),
+            NumberInput::Float(value, _) => value.is_finite(),
         }
     }
 
     /// Returns the number with the template's digits after the decimal point, shifted by powers of
     /// ten. A float may have fewer.
-    fn digits(&self, shape: &mut Shape) -> SqlResult<String> {
+    fn digits(&self, shape: &mut NumberTemplate) -> SqlResult<String> {
         match self {
-            Given::Int(value) => exact(&Numeric::from(*value), shape),
-            Given::Exact(value) => exact(value, shape),
-            Given::Float(value, significant) => {
+            NumberInput::Int(value) => exact(&Numeric::from(*value), shape),
+            NumberInput::Exact(value) => exact(value, shape),
+            NumberInput::Float(value, significant) => {
                 let value = value * 10_f64.powi(shape.shift as i32);
                 if !value.is_finite() {
                     let name = if value.is_nan() { "NaN" } else { "Infinity" };
@@ -219,9 +219,9 @@ impl Given<'_> {
     /// Returns the number in the form `1.5e+03`.
     fn scientific(&self, digits: usize) -> SqlResult<String> {
         match self {
-            Given::Int(value) => Ok(with_exponent(&format!("{:.digits$e}", *value as f64))),
-            Given::Float(value, _) => Ok(with_exponent(&format!("{value:.digits$e}"))),
-            Given::Exact(value) => {
+            NumberInput::Int(value) => Ok(with_exponent(&format!("{:.digits$e}", *value as f64))),
+            NumberInput::Float(value, _) => Ok(with_exponent(&format!("{value:.digits$e}"))),
+            NumberInput::Exact(value) => {
                 if value.is_zero() {
                     return Ok(with_exponent(&format!("{:.digits$e}", 0.0)));
                 }
@@ -240,7 +240,7 @@ impl Given<'_> {
     }
 }
 
-fn exact(value: &Numeric, shape: &Shape) -> SqlResult<String> {
+fn exact(value: &Numeric, shape: &NumberTemplate) -> SqlResult<String> {
     let shifted = match shape.shift {
         0 => value.clone(),
         shift => value.mul(&Numeric::parse(&format!("1e{shift}"))?)?,
@@ -259,16 +259,16 @@ fn with_exponent(written: &str) -> String {
     }
 }
 
-pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
+pub(super) fn to_char(given: NumberInput<'_>, template: &str) -> SqlResult<Datum> {
     if template.is_empty() {
         return Ok(Datum::text(""));
     }
     let nodes = nodes(template, KEYWORDS, false)?;
-    let mut shape = Shape::of(&nodes)?;
+    let mut shape = NumberTemplate::of(&nodes)?;
     if shape.is_roman {
         let number = roman(given.integer()?);
-        shape = Shape { is_roman: true, is_filled: shape.is_filled, ..Shape::default() };
-        return Ok(Datum::text(Writer::new(shape, number, ' ', 0).write(&nodes)?));
+        shape = NumberTemplate { is_roman: true, is_filled: shape.is_filled, ..NumberTemplate::default() };
+        return Ok(Datum::text(NumberWriter::new(shape, number, ' ', 0).write(&nodes)?));
     }
     if shape.is_scientific {
         if !given.is_number() {
@@ -286,12 +286,12 @@ pub(super) fn to_char(given: Given<'_>, template: &str) -> SqlResult<Datum> {
     };
     let whole = digits.find('.').unwrap_or(digits.len());
     let (digits, spaces) = if shape.before < whole { (shape.overflow(), 0) } else { (digits, shape.before - whole) };
-    Ok(Datum::text(Writer::new(shape, digits, sign, spaces).write(&nodes)?))
+    Ok(Datum::text(NumberWriter::new(shape, digits, sign, spaces).write(&nodes)?))
 }
 
 /// State of a number that is being written.
-struct Writer {
-    shape: Shape,
+struct NumberWriter {
+    shape: NumberTemplate,
     number: Vec<u8>,
     at: usize,
     sign: char,
@@ -307,8 +307,8 @@ struct Writer {
     end: Option<usize>,
 }
 
-impl Writer {
-    fn new(mut shape: Shape, number: String, sign: char, spaces: usize) -> Writer {
+impl NumberWriter {
+    fn new(mut shape: NumberTemplate, number: String, sign: char, spaces: usize) -> NumberWriter {
         let mut sign_written = false;
         if shape.has_plus || shape.has_minus {
             // The sign is written by its own field.
@@ -318,8 +318,8 @@ impl Writer {
                 shape.has_brackets = false;
             }
             sign_written = sign == '+' && shape.is_filled && !shape.has_sign;
-            if shape.sign == Sign::Before && shape.before == shape.digits_before_sign {
-                shape.sign = Sign::Behind;
+            if shape.sign == SignPosition::Before && shape.before == shape.digits_before_sign {
+                shape.sign = SignPosition::Behind;
             }
         }
         shape.zero_start = shape.zero_start.saturating_sub(1);
@@ -341,18 +341,31 @@ impl Writer {
             places += 1;
         }
         let (place, at, in_number, out, end) = (0, 0, false, String::new(), None);
-        Writer { shape, number, at, sign, sign_written, place, places, spaces, last_relevant, in_number, out, end }
+        NumberWriter {
+            shape,
+            number,
+            at,
+            sign,
+            sign_written,
+            place,
+            places,
+            spaces,
+            last_relevant,
+            in_number,
+            out,
+            end,
+        }
     }
 
-    fn write(mut self, nodes: &[Node]) -> SqlResult<String> {
+    fn write(mut self, nodes: &[TemplateNode]) -> SqlResult<String> {
         for node in nodes {
             pulse::tick(NODE)?;
             let field = match node {
-                Node::Separator(letter) | Node::Letter(letter) => {
+                TemplateNode::Separator(letter) | TemplateNode::Letter(letter) => {
                     self.out.push(*letter);
                     continue;
                 }
-                Node::Field(field) => field,
+                TemplateNode::Field(field) => field,
             };
             // A group separator before the first digit is a blank, as the digits before it are.
             let filled = self.shape.is_filled;
@@ -373,7 +386,7 @@ impl Writer {
                         && self.sign != '-'
                         && !self.shape.has_point;
                     if is_plain {
-                        let case = if field.name == "TH" { Ordinal::Upper } else { Ordinal::Lower };
+                        let case = if field.name == "TH" { OrdinalSuffix::Upper } else { OrdinalSuffix::Lower };
                         self.out.push_str(ordinal(&String::from_utf8_lossy(&self.number), case));
                     }
                 }
@@ -401,7 +414,7 @@ impl Writer {
     fn put_sign(&mut self) {
         match () {
             () if self.shape.has_sign => {
-                if self.shape.sign == Sign::Before {
+                if self.shape.sign == SignPosition::Before {
                     self.out.push(self.sign);
                     self.sign_written = true;
                 }
@@ -473,7 +486,7 @@ impl Writer {
         if self.place + 1 == end {
             if self.sign_written && self.shape.has_brackets {
                 self.out.push(if self.sign == '+' { ' ' } else { '>' });
-            } else if self.shape.has_sign && self.shape.sign == Sign::Behind {
+            } else if self.shape.has_sign && self.shape.sign == SignPosition::Behind {
                 self.out.push(self.sign);
             }
         }
@@ -486,7 +499,7 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
         return Ok(Datum::Null);
     }
     let nodes = nodes(template, KEYWORDS, false)?;
-    let shape = Shape::of(&nodes)?;
+    let shape = NumberTemplate::of(&nodes)?;
     for (is_there, what) in [(shape.is_scientific, "EEEE"), (shape.is_roman, "RN")] {
         if is_there {
             let message = format!("\"{what}\" not supported for input");
@@ -494,7 +507,7 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
         }
     }
     let (precision, shift) = (shape.before + shape.shift, shape.shift);
-    let (written, behind) = Reader { shape, text, at: 0, ..Reader::default() }.read(&nodes)?;
+    let (written, behind) = NumberReader { shape, text, at: 0, ..NumberReader::default() }.read(&nodes)?;
     let scale = behind as i32;
     let value = Numeric::parse(&written)?;
     let typmod = ((precision as i32 + scale) << 16 | scale) + 4;
@@ -507,8 +520,8 @@ pub(super) fn to_number(text: &str, template: &str) -> SqlResult<Datum> {
 
 /// State of a number that is being read.
 #[derive(Default)]
-struct Reader<'t> {
-    shape: Shape,
+struct NumberReader<'t> {
+    shape: NumberTemplate,
     text: &'t str,
     at: usize,
     sign: Option<char>,
@@ -518,7 +531,7 @@ struct Reader<'t> {
     has_point: bool,
 }
 
-impl Reader<'_> {
+impl NumberReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -537,17 +550,17 @@ impl Reader<'_> {
         }
     }
 
-    fn read(mut self, nodes: &[Node]) -> SqlResult<(String, usize)> {
+    fn read(mut self, nodes: &[TemplateNode]) -> SqlResult<(String, usize)> {
         for node in nodes {
             pulse::tick(NODE)?;
             let Some(next) = self.peek() else { break };
             let field = match node {
-                Node::Separator(_) | Node::Letter(_) => {
+                TemplateNode::Separator(_) | TemplateNode::Letter(_) => {
                     self.skip();
                     // As in PostgreSQL, any character of the text takes the place of one that is not a pattern.
                     continue;
                 }
-                Node::Field(field) => field,
+                TemplateNode::Field(field) => field,
             };
             match &*field.name.to_uppercase() {
                 "9" | "0" | "." | "D" => {
@@ -586,10 +599,10 @@ impl Reader<'_> {
         // A sign may come before the first digit, wherever the template has its own. With `PR`, a
         // bracket stands for a minus.
         if self.sign.is_none() && is_digit && self.before + self.behind == 0 {
-            let is_anchored = self.shape.has_sign && self.shape.sign == Sign::Before;
+            let is_anchored = self.shape.has_sign && self.shape.sign == SignPosition::Before;
             match self.peek() {
                 Some(sign @ (b'-' | b'+'))
-                    if is_anchored || !self.shape.has_sign || self.shape.sign != Sign::Before =>
+                    if is_anchored || !self.shape.has_sign || self.shape.sign != SignPosition::Before =>
                 {
                     self.sign = Some(char::from(sign));
                     self.at += 1;

@@ -2,7 +2,7 @@
 
 use super::dates::{DAYS, KEYWORDS, MONTHS, iso_year_start};
 use super::roman::MONTHS as ROMAN;
-use super::{Field, NODE, Node, is_sign, nodes};
+use super::{NODE, TemplateField, TemplateNode, is_sign, nodes};
 use crate::calendar::{
     DAY, FIRST_DATE, LAST_DATE, SECOND, civil_of, days_in, days_of, round_timestamp, timestamp_out_of_range,
 };
@@ -19,7 +19,7 @@ enum Convention {
 
 /// Values that were read, 0 for those that were not.
 #[derive(Debug, Default)]
-struct Found {
+struct ScannedFields {
     convention: Option<Convention>,
     hour: i32,
     is_half_day: bool,
@@ -96,12 +96,12 @@ fn traits_of(name: &str) -> (Option<Convention>, bool) {
 }
 
 /// A text, and the position up to which it has been read.
-struct Reader<'t> {
+struct TextScanner<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> TextScanner<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -125,7 +125,7 @@ impl<'t> Reader<'t> {
 
     /// Reads a number of so many digits, or of as many as there are if what follows cannot be taken for one of them.
     /// Returns its number of characters, too.
-    fn number(&mut self, field: Field, wanted: usize, is_free: bool) -> SqlResult<(i32, usize)> {
+    fn number(&mut self, field: TemplateField, wanted: usize, is_free: bool) -> SqlResult<(i32, usize)> {
         let from = self.at;
         self.skip_spaces();
         let rest = self.rest();
@@ -166,7 +166,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the first of these names that stands here, in any case.
-    fn name(&mut self, field: Field, names: &[&str]) -> SqlResult<i32> {
+    fn name(&mut self, field: TemplateField, names: &[&str]) -> SqlResult<i32> {
         let rest = self.rest();
         let is_here = |name: &&str| rest.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
         match names.iter().position(is_here) {
@@ -199,7 +199,7 @@ fn leading_number(text: &str) -> (Option<i64>, usize) {
 }
 
 /// Sets a field that has no other value yet.
-fn set(place: &mut i32, value: i32, field: Field) -> SqlResult<()> {
+fn set(place: &mut i32, value: i32, field: TemplateField) -> SqlResult<()> {
     if *place != 0 && *place != value {
         let message = format!("conflicting values for \"{}\" field in formatting string", field.name);
         return Err(invalid(message).detail("This value contradicts a previous setting for the same field type."));
@@ -219,10 +219,10 @@ fn near_2020(year: i32) -> i32 {
     }
 }
 
-fn read(text: &str, template: &str) -> SqlResult<Found> {
+fn read(text: &str, template: &str) -> SqlResult<ScannedFields> {
     let all = nodes(template, KEYWORDS, true)?;
-    let mut found = Found::default();
-    let mut reader = Reader { text, at: 0 };
+    let mut found = ScannedFields::default();
+    let mut reader = TextScanner { text, at: 0 };
     let mut is_exact = false;
     // Spaces that were skipped, minus those that the template has.
     let mut skipped = 0;
@@ -231,16 +231,16 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
         if reader.rest().is_empty() {
             break;
         }
-        let is_fx = matches!(node, Node::Field(field) if field.name.eq_ignore_ascii_case("fx"));
-        if !is_exact && !is_fx && (matches!(node, Node::Field(_)) || place == 0) {
+        let is_fx = matches!(node, TemplateNode::Field(field) if field.name.eq_ignore_ascii_case("fx"));
+        if !is_exact && !is_fx && (matches!(node, TemplateNode::Field(_)) || place == 0) {
             skipped += reader.skip_spaces();
         }
         let field = match node {
-            Node::Separator(_) if is_exact => {
+            TemplateNode::Separator(_) if is_exact => {
                 reader.skip();
                 continue;
             }
-            Node::Separator(_) => {
+            TemplateNode::Separator(_) => {
                 skipped -= 1;
                 if reader.peek().is_some_and(|byte| is_space(byte) || is_sign(char::from(byte))) {
                     reader.at += 1;
@@ -248,7 +248,7 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
                 }
                 continue;
             }
-            Node::Letter(_) => {
+            TemplateNode::Letter(_) => {
                 if !is_exact && 0 < skipped {
                     skipped -= 1;
                 } else {
@@ -256,7 +256,7 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
                 }
                 continue;
             }
-            Node::Field(field) => *field,
+            TemplateNode::Field(field) => *field,
         };
         let (convention, _) = traits_of(field.name);
         if let Some(convention) = convention
@@ -279,19 +279,25 @@ fn read(text: &str, template: &str) -> SqlResult<Found> {
 }
 
 /// Returns true if the following part shows that a number ends where its digits do.
-fn is_number_over(field: Field, next: Option<&Node>) -> bool {
+fn is_number_over(field: TemplateField, next: Option<&TemplateNode>) -> bool {
     if field.ordinal.is_some() {
         return true;
     }
     match next {
         None => true,
-        Some(Node::Field(next)) => !traits_of(next.name).1,
-        Some(Node::Separator(letter) | Node::Letter(letter)) => !letter.is_ascii_digit(),
+        Some(TemplateNode::Field(next)) => !traits_of(next.name).1,
+        Some(TemplateNode::Separator(letter) | TemplateNode::Letter(letter)) => !letter.is_ascii_digit(),
     }
 }
 
-impl Found {
-    fn field(&mut self, field: Field, is_free: bool, skipped: i32, reader: &mut Reader<'_>) -> SqlResult<()> {
+impl ScannedFields {
+    fn field(
+        &mut self,
+        field: TemplateField,
+        is_free: bool,
+        skipped: i32,
+        reader: &mut TextScanner<'_>,
+    ) -> SqlResult<()> {
         let lower = field.name.to_lowercase();
         let width = field.name.len();
         match &*lower {
@@ -424,7 +430,7 @@ impl Found {
 }
 
 /// A timestamp as it is given by a text.
-struct Moment {
+struct ScannedTimestamp {
     /// Days since 1970.
     days: i64,
     /// Microseconds of the day.
@@ -435,7 +441,7 @@ struct Moment {
     second_digits: Option<u32>,
 }
 
-fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
+fn resolve(text: &str, template: &str) -> SqlResult<ScannedTimestamp> {
     let found = read(text, template)?;
     let wide = i64::from;
     let (mut hour, mut minute, mut second) = (0, 0, 0);
@@ -575,12 +581,12 @@ fn resolve(text: &str, template: &str) -> SqlResult<Moment> {
     };
     let days = days_of(year, month, 1) + day - 1;
     let time = (wide(hour) * 3600 + wide(minute) * 60 + wide(second)) * SECOND + micros;
-    Ok(Moment { days, time, zone, second_digits: found.second_digits })
+    Ok(ScannedTimestamp { days, time, zone, second_digits: found.second_digits })
 }
 
 /// Returns a timestamp. Without a zone in the text, it is local time in the session's zone.
 pub(super) fn to_timestamp(text: &str, template: &str, forms: &Forms) -> SqlResult<i64> {
-    let Moment { days, time, zone, second_digits } = resolve(text, template)?;
+    let ScannedTimestamp { days, time, zone, second_digits } = resolve(text, template)?;
     let local = days.checked_mul(DAY).and_then(|start| start.checked_add(time)).ok_or_else(timestamp_out_of_range)?;
     let micros = match zone {
         None => forms.moment(local).ok_or_else(timestamp_out_of_range)?,
