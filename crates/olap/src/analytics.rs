@@ -16,8 +16,11 @@ use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use locked::Locked;
-use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
-use query::explain::Node;
+use query::analytics::{
+    Analytics, AnalyticsAnswer, AnalyticsFinish, AnalyticsPlan, AnalyticsQuery, AnalyticsReport, AnalyticsRun,
+    AnalyticsStart,
+};
+use query::explain::ExplainNode;
 use query::plan::Plan;
 use query::rows::{ResultPiece, Rows, bytes_of};
 use stage::Class;
@@ -96,7 +99,7 @@ impl Inner {
         &self,
         plan: &Plan,
         columns: &[SqlType],
-        start: &Start,
+        start: &AnalyticsStart,
         runtime: &Grant,
     ) -> SqlResult<Operators> {
         let logical = lower(plan, columns, &start.parameters, &start.context, &Tables::OfEngine)?;
@@ -134,7 +137,7 @@ impl Grant {
 }
 
 impl Analytics for SqlAnalytics {
-    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+    fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         // What is refused is refused whatever the parameters are.
         let nulls = vec![Datum::Null; query.parameters.len()];
         lower(query.plan, query.columns, &nulls, query.context, &Tables::OfEngine)?;
@@ -151,7 +154,7 @@ struct Ready {
 }
 
 impl AnalyticsPlan for Ready {
-    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
+    fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>> {
         let lane = self.inner.lane(start.class);
         let run = Arc::new(Run {
             finish: Mutex::new(Some(finish)),
@@ -189,7 +192,7 @@ impl AnalyticsPlan for Ready {
         Ok(run)
     }
 
-    fn explain(&self, start: &Start) -> SqlResult<Node> {
+    fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode> {
         let runtime = self.inner.lane(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
         let grant = Grant::of(&runtime);
         // Ready at once: our planner does no input or output.
@@ -204,13 +207,13 @@ struct Work {
     inner: Arc<Inner>,
     plan: Arc<Plan>,
     columns: Arc<[SqlType]>,
-    start: Start,
+    start: AnalyticsStart,
     asked: Instant,
 }
 
 /// A run, as those know it who wait for it or end it.
 struct Run {
-    finish: Mutex<Option<Finish>>,
+    finish: Mutex<Option<AnalyticsFinish>>,
     is_over: AtomicBool,
     running: OnceLock<Running>,
     /// Its number at the door.
@@ -221,12 +224,12 @@ struct Run {
 }
 
 impl Run {
-    fn take_finish(&self) -> Option<Finish> {
+    fn take_finish(&self) -> Option<AnalyticsFinish> {
         self.finish.locked_anyway().take()
     }
 
     /// The first end counts.
-    fn end(&self, result: SqlResult<Answer>) {
+    fn end(&self, result: SqlResult<AnalyticsAnswer>) {
         if let Some(finish) = self.take_finish() {
             finish(result);
         }
@@ -289,18 +292,18 @@ struct Told {
 }
 
 impl Ends for Told {
-    type Result = SqlResult<Answer>;
+    type Result = SqlResult<AnalyticsAnswer>;
 
-    fn failed(error: Error) -> SqlResult<Answer> {
+    fn failed(error: Error) -> SqlResult<AnalyticsAnswer> {
         Err(sql_error_of(error))
     }
 
-    fn finish(self, result: SqlResult<Answer>) {
+    fn finish(self, result: SqlResult<AnalyticsAnswer>) {
         self.run.end(result);
     }
 }
 
-async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>) -> SqlResult<Answer> {
+async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>) -> SqlResult<AnalyticsAnswer> {
     let found = watched(Arc::clone(&run), collect(&work, grant, &room, &run)).await;
     // Operators wrap errors in their own ways; the flag says what the first cause was.
     match run.why_end() {
@@ -309,7 +312,7 @@ async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>
     }
 }
 
-async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunContext>) -> SqlResult<Answer> {
+async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunContext>) -> SqlResult<AnalyticsAnswer> {
     let Work { inner, plan, columns, start, asked } = work;
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
@@ -320,7 +323,7 @@ async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunCont
     let config = session.config().clone().with_extension(Arc::clone(run));
     let context = TaskContext::from(&session).with_session_config(config).with_runtime(grant.environment);
     let mut stream = execute_stream(Arc::clone(&operators), Arc::new(context)).map_err(sql_error)?;
-    let mut answer = Answer::default();
+    let mut answer = AnalyticsAnswer::default();
     let mut converting = Duration::ZERO;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(sql_error)?;
@@ -341,7 +344,7 @@ async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunCont
         return Err(engine::Error::Taken.into());
     }
     if start.analyze {
-        answer.report = Some(Report {
+        answer.report = Some(AnalyticsReport {
             plan: explain::node(&*operators, true),
             rows_in_place: run.read.frozen.load(Relaxed),
             rows_copied: run.read.hot.load(Relaxed),

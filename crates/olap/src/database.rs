@@ -20,7 +20,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use engine::{Engine, Snapshot, Table};
-use query::analytics::Query;
+use query::analytics::AnalyticsQuery;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Database {
             self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
         }
         let bound = self.catalog.query_alone(text).map_err(Error::refused)?;
-        let Query { plan, parameters: _, columns, context } = bound.query();
+        let AnalyticsQuery { plan, parameters: _, columns, context } = bound.query();
         let logical = lower(plan, columns, &[], context, &self.tables).map_err(Error::refused)?;
         let is_ordered_by_run = matches!(self.tables, Tables::OfEngine);
         let logical =

@@ -6,10 +6,10 @@ use crate::barriers::SealedExec;
 use crate::functions::defined::readable;
 use crate::safepoint::SafepointExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
-use query::explain::{Actual, Node, Value};
+use query::explain::{ActualCounts, ExplainNode, FactValue};
 
 /// The operators of a plan; `was_run`: with what they did.
-pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
+pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> ExplainNode {
     if plan.downcast_ref::<SafepointExec>().is_some()
         && let [input] = &plan.children()[..]
     {
@@ -22,18 +22,19 @@ pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> Node {
     let line = line.trim();
     let name = plan.name();
     let target = line.strip_prefix(name).unwrap_or_default().to_owned();
-    let mut made =
-        Node::new(name).target(target.clone()).over(plan.children().into_iter().map(|one| node(&**one, was_run)));
+    let mut made = ExplainNode::new(name)
+        .target(target.clone())
+        .over(plan.children().into_iter().map(|one| node(&**one, was_run)));
     if !target.is_empty() {
         made = made.in_json("Details", target.trim_start_matches([':', ' ']));
     }
     if let Some(metrics) = plan.metrics().filter(|_| was_run) {
         if let Some(rows) = metrics.output_rows() {
-            made.actual = Some(Actual { rows: rows as u64, loops: 1, times: None });
+            made.actual = Some(ActualCounts { rows: rows as u64, loops: 1, times: None });
         }
         if let Some(ns) = metrics.elapsed_compute().filter(|ns| 0 < *ns) {
             // Of all its tasks together.
-            made = made.fact("Processor Time", Value::Ms(ns as f64 / 1e6));
+            made = made.fact("Processor Time", FactValue::Ms(ns as f64 / 1e6));
         }
     }
     made

@@ -3,7 +3,7 @@
 //! **Invariant:** a run is told of its end exactly once, whatever happens; after `Analysis::cancel` its session need not
 //! wait for it. Nothing here names what runs the plans, so that only one crate compiles it.
 
-use crate::explain::Node;
+use crate::explain::ExplainNode;
 use crate::plan::Plan;
 use crate::rows::{BYTES_MAX, ResultPiece, bytes_of, too_much};
 use engine::Snapshot;
@@ -24,12 +24,12 @@ pub trait Analytics: Send + Sync {
     ///
     /// # Errors
     /// `0A000` for what this path cannot do exactly as PostgreSQL does.
-    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>>;
+    fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>>;
 }
 
 /// A bound query.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<'q> {
+pub struct AnalyticsQuery<'q> {
     /// What it does.
     pub plan: &'q Plan,
     /// Types of its parameters.
@@ -46,18 +46,18 @@ pub trait AnalyticsPlan: Send + Sync {
     ///
     /// # Errors
     /// What is found before anything runs; `finish` is not called then.
-    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>>;
+    fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>>;
 
     /// The operators that a run would have.
     ///
     /// # Errors
     /// As [`AnalyticsPlan::start`].
-    fn explain(&self, start: &Start) -> SqlResult<Node>;
+    fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode>;
 }
 
 /// What a run is given.
 #[derive(Clone)]
-pub struct Start {
+pub struct AnalyticsStart {
     /// What it sees.
     pub snapshot: Arc<Snapshot>,
     /// Values of the parameters.
@@ -73,23 +73,23 @@ pub struct Start {
     /// Whether the answer tells what each operator did: `EXPLAIN ANALYZE`.
     pub analyze: bool,
     /// Queue for the rows. A run that cannot fail at a row puts them there as they come, and counts them in
-    /// [`Answer::streamed`].
+    /// [`AnalyticsAnswer::streamed`].
     pub stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
 /// What a run found.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct AnalyticsAnswer {
     /// Its rows, of exactly the plan's types.
     pub rows: Vec<Box<[Datum]>>,
-    /// Number of rows that have gone to [`Start::stream`] instead.
+    /// Number of rows that have gone to [`AnalyticsStart::stream`] instead.
     pub streamed: u64,
     /// What was done for them, if that was asked for.
-    pub report: Option<Report>,
+    pub report: Option<AnalyticsReport>,
     bytes: usize,
 }
 
-impl Answer {
+impl AnalyticsAnswer {
     /// With these rows, too.
     ///
     /// # Errors
@@ -113,9 +113,9 @@ impl Answer {
 
 /// What a run did.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct AnalyticsReport {
     /// Its operators.
-    pub plan: Node,
+    pub plan: ExplainNode,
     /// Rows that its scans read where frozen blocks have them.
     pub rows_in_place: u64,
     /// Rows that they gathered, because they were hot.
@@ -125,7 +125,7 @@ pub struct Report {
 }
 
 /// Is told how a run ended.
-pub type Finish = Box<dyn FnOnce(SqlResult<Answer>) + Send>;
+pub type AnalyticsFinish = Box<dyn FnOnce(SqlResult<AnalyticsAnswer>) + Send>;
 
 /// A run under way.
 pub trait AnalyticsRun: Send + Sync {

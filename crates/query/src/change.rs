@@ -3,7 +3,7 @@
 //! **Invariant:** an input's row has the columns of the table that is changed side by side from `first` on, its row id behind
 //! them. Expressions are over that whole row, so that it can be judged anew with the table's columns replaced.
 
-pub use crate::constraints::Rules;
+pub use crate::constraints::ConstraintRules;
 use crate::plan::{Expr, Plan};
 use catalog::TableInfo;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ pub enum Change {
         table: Arc<TableInfo>,
         input: Plan,
         conflict: Option<Box<OnConflict>>,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<ConstraintRules>>,
     },
     Update {
-        target: Target,
+        target: ChangeTarget,
         assignments: Assignments,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<ConstraintRules>>,
     },
     Delete {
-        target: Target,
-        rules: Option<Arc<Rules>>,
+        target: ChangeTarget,
+        rules: Option<Arc<ConstraintRules>>,
     },
 }
 
@@ -123,7 +123,7 @@ pub enum NewValue {
 /// Which rows.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Target {
+pub struct ChangeTarget {
     pub table: Arc<TableInfo>,
     pub input: Plan,
     /// Where the table's columns begin.
@@ -136,7 +136,7 @@ pub struct Target {
     pub needed: Option<Vec<usize>>,
 }
 
-impl Target {
+impl ChangeTarget {
     /// The column with the row's id.
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()

@@ -11,7 +11,7 @@ use types::Kind;
 
 /// The rules of a statement, by the tables' numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct ConstraintRules {
     /// Rules of each table, by its OID.
     pub tables: BTreeMap<u32, TableRules>,
 }
@@ -24,14 +24,14 @@ pub struct TableRules {
     /// Names and conditions, in the order of their names.
     pub checks: Vec<(String, Expr)>,
     /// Its references, in the order of their making.
-    pub references: Vec<Reference>,
+    pub references: Vec<OutgoingReference>,
     /// References to it, likewise.
-    pub referenced: Vec<Referenced>,
+    pub referenced: Vec<IncomingReference>,
 }
 
 /// A reference, seen from the table that refers.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub struct OutgoingReference {
     /// Name of the constraint.
     pub name: String,
     /// Referencing columns.
@@ -48,7 +48,7 @@ pub struct Reference {
 
 /// A reference, seen from the table that is referred to.
 #[derive(Clone, Debug)]
-pub struct Referenced {
+pub struct IncomingReference {
     /// Name of the constraint.
     pub name: String,
     /// Referenced columns.

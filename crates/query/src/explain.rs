@@ -4,7 +4,7 @@
 
 /// One operator of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Node {
+pub struct ExplainNode {
     /// Where it stands, if it is no plain input of the one above: `SubPlan 1`, `CTE x`.
     pub label: Option<String>,
     /// `Seq Scan`.
@@ -14,30 +14,30 @@ pub struct Node {
     /// What it is done to: ` on orders o`. In JSON it is among the facts.
     pub target: String,
     /// What else there is to say.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<ExplainFact>,
     /// How many rows it has at most, if that is known without counting.
     pub rows_max: Option<u64>,
     /// What it did, if it was watched.
-    pub actual: Option<Actual>,
+    pub actual: Option<ActualCounts>,
     /// Its inputs.
-    pub inputs: Vec<Node>,
+    pub inputs: Vec<ExplainNode>,
 }
 
 /// Something to say about an operator.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
+pub struct ExplainFact {
     /// What it is.
     pub name: &'static str,
     /// It.
-    pub value: Value,
+    pub value: FactValue,
     /// Where it is told.
-    pub told: Told,
+    pub told: FactVisibility,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Value {
+pub enum FactValue {
     Text(String),
     List(Vec<String>),
     Count(u64),
@@ -47,7 +47,7 @@ pub enum Value {
 
 /// Where a fact is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum FactVisibility {
     /// Always.
     Always,
     /// Only in JSON: in text it is behind the operator's name.
@@ -58,7 +58,7 @@ pub enum Told {
 
 /// What an operator did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Actual {
+pub struct ActualCounts {
     /// Rows in all.
     pub rows: u64,
     /// How often it was begun.
@@ -67,42 +67,42 @@ pub struct Actual {
     pub times: Option<(u64, u64)>,
 }
 
-impl Node {
+impl ExplainNode {
     /// An operator without anything else.
-    pub fn new(name: impl Into<String>) -> Node {
-        Node { name: name.into(), ..Node::default() }
+    pub fn new(name: impl Into<String>) -> ExplainNode {
+        ExplainNode { name: name.into(), ..ExplainNode::default() }
     }
 
     /// Over these inputs.
     #[must_use]
-    pub fn over(mut self, inputs: impl IntoIterator<Item = Node>) -> Node {
+    pub fn over(mut self, inputs: impl IntoIterator<Item = ExplainNode>) -> ExplainNode {
         self.inputs.extend(inputs);
         self
     }
 
     /// With this to say.
     #[must_use]
-    pub fn fact(mut self, name: &'static str, value: Value) -> Node {
-        self.facts.push(Fact { name, value, told: Told::Always });
+    pub fn fact(mut self, name: &'static str, value: FactValue) -> ExplainNode {
+        self.facts.push(ExplainFact { name, value, told: FactVisibility::Always });
         self
     }
 
     /// Called so in JSON.
     #[must_use]
-    pub fn kind(self, kind: &'static str) -> Node {
-        Node { kind: Some(kind), ..self }
+    pub fn kind(self, kind: &'static str) -> ExplainNode {
+        ExplainNode { kind: Some(kind), ..self }
     }
 
     /// Done to this.
     #[must_use]
-    pub fn target(self, target: String) -> Node {
-        Node { target, ..self }
+    pub fn target(self, target: String) -> ExplainNode {
+        ExplainNode { target, ..self }
     }
 
     /// With this to say in JSON.
     #[must_use]
-    pub fn in_json(mut self, name: &'static str, value: impl Into<String>) -> Node {
-        self.facts.push(Fact { name, value: Value::Text(value.into()), told: Told::InJson });
+    pub fn in_json(mut self, name: &'static str, value: impl Into<String>) -> ExplainNode {
+        self.facts.push(ExplainFact { name, value: FactValue::Text(value.into()), told: FactVisibility::InJson });
         self
     }
 }

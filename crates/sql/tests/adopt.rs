@@ -6,7 +6,7 @@
 mod support;
 
 use engine::{Begin, Column, Engine, EngineConfig, IndexDef, Table, TableDef, Type, Value};
-use query::analytics::Query;
+use query::analytics::AnalyticsQuery;
 use sql::session::{Database, Session, Step};
 use stage::Class;
 use statement::{SqlError, SqlResult};
@@ -257,7 +257,7 @@ fn a_query_is_bound_by_itself() {
     let alone = database.query_alone("select name, price * 2 as twice from shop.items where id < 10").unwrap();
     let names: Vec<&str> = alone.columns().iter().map(|column| &*column.name).collect();
     assert_eq!(names, ["name", "twice"]);
-    let Query { plan, parameters, columns, context: _ } = alone.query();
+    let AnalyticsQuery { plan, parameters, columns, context: _ } = alone.query();
     let kinds: Vec<String> = columns.iter().copied().map(SqlType::name).collect();
     assert!(parameters.is_empty() && kinds == ["text", "numeric"], "{kinds:?}");
     assert!(format!("{plan:?}").contains("Project"), "{plan:?}");

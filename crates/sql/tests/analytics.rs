@@ -6,8 +6,11 @@
 mod support;
 
 use engine::{Engine, EngineConfig, Table};
-use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Report, Start};
-use query::explain::Node;
+use query::analytics::{
+    Analytics, AnalyticsAnswer, AnalyticsFinish, AnalyticsPlan, AnalyticsQuery, AnalyticsReport, AnalyticsRun,
+    AnalyticsStart,
+};
+use query::explain::ExplainNode;
 use query::plan::{InputKind, Plan};
 use query::rows::ResultPiece;
 use sql::session::{Canceller, Database, Session, Step};
@@ -56,7 +59,7 @@ fn table_of(plan: &Plan) -> Option<Arc<Table>> {
 struct Fake(Arc<Counts>);
 
 impl Analytics for Fake {
-    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+    fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         if let Some(canceller) = self.0.cancelled.lock().unwrap().take() {
             canceller.cancel();
         }
@@ -117,7 +120,7 @@ fn a_query_with_effects_is_begun_once() {
 }
 
 impl AnalyticsPlan for Counting {
-    fn start(&self, start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
+    fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>> {
         self.of.runs.fetch_add(1, SeqCst);
         let (of, table) = (self.of.clone(), self.table.clone());
         if let Some(stream) = start.stream.clone().filter(|_| of.streams.load(SeqCst)) {
@@ -145,9 +148,13 @@ impl AnalyticsPlan for Counting {
                     .flatten()
                     .map(|one| one.num_rows())
                     .sum();
-                let mut answer = Answer::default();
+                let mut answer = AnalyticsAnswer::default();
                 if start.analyze {
-                    answer.report = Some(Report { plan: Node::new("Count"), rows_copied: 1, ..Report::default() });
+                    answer.report = Some(AnalyticsReport {
+                        plan: ExplainNode::new("Count"),
+                        rows_copied: 1,
+                        ..AnalyticsReport::default()
+                    });
                 }
                 finish(answer.add(vec![Box::new([Datum::Int8(rows as i64)])]).map(|()| answer));
             });
@@ -155,8 +162,8 @@ impl AnalyticsPlan for Counting {
         Ok(Arc::new(Counted(self.of.clone())))
     }
 
-    fn explain(&self, _: &Start) -> SqlResult<Node> {
-        Ok(Node::new("Count"))
+    fn explain(&self, _: &AnalyticsStart) -> SqlResult<ExplainNode> {
+        Ok(ExplainNode::new("Count"))
     }
 }
 

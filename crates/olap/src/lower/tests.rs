@@ -10,7 +10,7 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::collect;
 use engine::{Engine, EngineConfig};
-use query::analytics::{Analytics, AnalyticsPlan, Query};
+use query::analytics::{Analytics, AnalyticsPlan, AnalyticsQuery};
 use query::plan::{self, Expr, Plan};
 use settings::Connect;
 use sql::session::Session;
@@ -29,7 +29,7 @@ const BATCH: usize = 100;
 struct Catch(Mutex<Option<(Plan, Vec<SqlType>)>>);
 
 impl Analytics for Catch {
-    fn prepare(&self, query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+    fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         *self.0.lock().expect("nobody panics") = Some((query.plan.clone(), query.columns.to_vec()));
         Err(SqlError::unsupported("to run anything"))
     }

@@ -15,9 +15,9 @@ pub(super) const GROUPINGS: usize = 4 * PLACEHOLDERS;
 
 /// Aggregates, window functions and sets of a query.
 #[derive(Default)]
-pub(super) struct Calls {
-    pub(super) aggregates: Vec<(Written, AggregateCall, SqlType)>,
-    pub(super) windows: Vec<(Written, WindowCall, SqlType)>,
+pub(super) struct QueryCalls {
+    pub(super) aggregates: Vec<(CallKey, AggregateCall, SqlType)>,
+    pub(super) windows: Vec<(CallKey, WindowCall, SqlType)>,
     pub(super) sets: Vec<SetCall>,
     /// Arguments of `grouping`.
     pub(super) groupings: Vec<Vec<Typed>>,
@@ -25,29 +25,29 @@ pub(super) struct Calls {
 
 /// Text of a call, so that the same call is made once, and its name. Kept as a hash of 128 bits: calls stand in one another, and a copy
 /// of each would take the square of their depth.
-pub(super) struct Written {
+pub(super) struct CallKey {
     pub(super) name: ast::ObjectName,
     hash: [u64; 2],
 }
 
-impl Written {
+impl CallKey {
     /// Places in the text do not count.
-    pub(super) fn new(call: &ast::FunctionCall) -> Written {
-        let mut hasher = Both([DefaultHasher::new(), DefaultHasher::new()]);
+    pub(super) fn new(call: &ast::FunctionCall) -> CallKey {
+        let mut hasher = DoubleHasher([DefaultHasher::new(), DefaultHasher::new()]);
         hasher.0[1].write_u8(1);
         call.hash(&mut hasher);
-        Written { name: call.name.clone(), hash: hasher.0.map(|one| one.finish()) }
+        CallKey { name: call.name.clone(), hash: hasher.0.map(|one| one.finish()) }
     }
 
-    pub(super) fn is_same(&self, other: &Written) -> bool {
+    pub(super) fn is_same(&self, other: &CallKey) -> bool {
         self.hash == other.hash
     }
 }
 
 /// Two hashes of the same bytes. Counts its work.
-struct Both([DefaultHasher; 2]);
+struct DoubleHasher([DefaultHasher; 2]);
 
-impl Hasher for Both {
+impl Hasher for DoubleHasher {
     fn write(&mut self, bytes: &[u8]) {
         // What was stopped in the middle is never used.
         let _ = pulse::walk(bytes.len());

@@ -1,18 +1,18 @@
 //! Names of columns.
 
-use super::{Binder, Clause, Noted, Reach, Relation, Scope};
+use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility};
 use crate::plan::{Expr, Typed};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{Name, ObjectName};
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
-impl Scope<'_> {
+impl NameScope<'_> {
     /// Whether a relation is seen from what is being bound.
-    fn sees(&self, relation: &Relation) -> bool {
+    fn sees(&self, relation: &FromRelation) -> bool {
         match relation.reach {
-            Reach::All => true,
-            Reach::Lateral { .. } => self.is_lateral.get(),
+            Visibility::All => true,
+            Visibility::Lateral { .. } => self.is_lateral.get(),
         }
     }
 
@@ -27,7 +27,7 @@ impl Scope<'_> {
 }
 
 /// The number of a system table, which psql asks for with each of its rows; null with the row that an outer join makes.
-fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
+fn tableoid(relation: &FromRelation) -> Option<(Expr, SqlType)> {
     let number = relation.system?;
     let key = Box::new(relation.values.first()?.clone());
     let whens = vec![(Expr::IsNull(key), Expr::Constant(Datum::Null))];
@@ -35,8 +35,8 @@ fn tableoid(relation: &Relation) -> Option<(Expr, SqlType)> {
 }
 
 /// The only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
-fn value_of_row(name: &Name, scope: &Scope<'_>) -> Option<Name> {
-    let is_it = |one: &Relation| one.is_named && one.is_value && one.alias == **name;
+fn value_of_row(name: &Name, scope: &NameScope<'_>) -> Option<Name> {
+    let is_it = |one: &FromRelation| one.is_named && one.is_value && one.alias == **name;
     let (_, relation) = all_relations(scope).find(|(scope, one)| is_it(one) && scope.sees(one))?;
     Some(Name { text: relation.columns.first()?.name.as_str().into(), span: name.span })
 }
@@ -51,7 +51,7 @@ pub(super) enum Qualifier {
 }
 
 impl Qualifier {
-    pub(super) fn is(&self, relation: &Relation) -> bool {
+    pub(super) fn is(&self, relation: &FromRelation) -> bool {
         match self {
             Qualifier::Alias(alias) => relation.is_named && *alias == relation.alias,
             Qualifier::Own(oid) => relation.is_named && relation.own == Some(*oid),
@@ -73,7 +73,7 @@ impl Binder<'_> {
     }
 
     /// A column by its name: here, or in an enclosing query.
-    pub fn column(&self, name: &ObjectName, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub fn column(&self, name: &ObjectName, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let (parts, place) = (&name.parts[..], name.span());
         if scope.clause.get() == Clause::Default {
             let message = "cannot use column reference in DEFAULT expression";
@@ -119,7 +119,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// `42P09` if it does.
-    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &Scope<'_>, name: &Name) -> SqlResult<()> {
+    pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &NameScope<'_>, name: &Name) -> SqlResult<()> {
         let Qualifier::Alias(alias) = qualifier else { return Ok(()) };
         if scope.relations.iter().filter(|one| qualifier.is(one) && scope.sees(one)).nth(1).is_none() {
             return Ok(());
@@ -128,7 +128,7 @@ impl Binder<'_> {
         Err(self.at(SqlError::new(SqlState::AMBIGUOUS_ALIAS, message), name))
     }
 
-    fn no_column(&self, written: &ObjectName, scope: &Scope<'_>) -> SqlError {
+    fn no_column(&self, written: &ObjectName, scope: &NameScope<'_>) -> SqlError {
         let no_column = |message: String| SqlError::new(SqlState::UNDEFINED_COLUMN, message);
         match &written.parts[..] {
             [name] => {
@@ -137,7 +137,7 @@ impl Binder<'_> {
                     return SqlError::unsupported("a whole row as a value");
                 }
                 let error = no_column(format!("column \"{name}\" does not exist"));
-                let has = |relation: &&Relation| relation.columns.iter().any(|column| column.name == **name);
+                let has = |relation: &&FromRelation| relation.columns.iter().any(|column| column.name == **name);
                 match relations().find(has) {
                     Some(relation) if relation.is_named => error.hint(format!(
                         "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
@@ -170,7 +170,7 @@ impl Binder<'_> {
     }
 
     /// `42P01`: a table that is not in FROM, or not seen from here.
-    pub(super) fn no_relation(&self, table: &str, scope: &Scope<'_>) -> SqlError {
+    pub(super) fn no_relation(&self, table: &str, scope: &NameScope<'_>) -> SqlError {
         for (_, relation) in all_relations(scope) {
             let is_table = relation.table.as_ref().is_some_and(|own| own.name == table);
             if relation.alias != table && !is_table {
@@ -191,11 +191,11 @@ impl Binder<'_> {
     }
 
     /// The error of a query in FROM which names what stands beside it, and is not LATERAL.
-    pub(super) fn aside(&self, error: SqlError, scope: &Scope<'_>) -> SqlError {
+    pub(super) fn aside(&self, error: SqlError, scope: &NameScope<'_>) -> SqlError {
         let quoted = |message: &str, before: &str, after: &str| {
             message.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).map(str::to_owned)
         };
-        let beside = |of: &dyn Fn(&&Relation) -> bool| scope.relations.iter().filter(|one| one.is_named).find(of);
+        let beside = |of: &dyn Fn(&&FromRelation) -> bool| scope.relations.iter().filter(|one| one.is_named).find(of);
         if let Some(table) = quoted(error.message(), "missing FROM-clause entry for table \"", "\"")
             && beside(&|one| one.alias == table).is_some()
         {
@@ -215,13 +215,13 @@ impl Binder<'_> {
     }
 
     /// Says whether these parts of a name, without the column's, are those of a relation that is seen.
-    fn sees(&self, parts: &[Name], scope: &Scope<'_>) -> bool {
+    fn sees(&self, parts: &[Name], scope: &NameScope<'_>) -> bool {
         let qualifier = self.qualifier(parts);
         let is_it = |of: &Qualifier| all_relations(scope).any(|(scope, one)| of.is(one) && scope.sees(one));
         qualifier.as_ref().is_some_and(is_it)
     }
 
-    fn sees_relation(&self, alias: &str, scope: &Scope<'_>) -> bool {
+    fn sees_relation(&self, alias: &str, scope: &NameScope<'_>) -> bool {
         all_relations(scope).any(|(scope, one)| one.is_named && one.alias == alias && scope.sees(one))
     }
 
@@ -229,10 +229,10 @@ impl Binder<'_> {
         &self,
         written: &ObjectName,
         qualifier: Option<&Qualifier>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Option<(Expr, SqlType)>> {
         let Some(name) = written.parts.last() else { return Ok(None) };
-        let is_meant = |relation: &&Relation| {
+        let is_meant = |relation: &&FromRelation| {
             scope.sees(relation) && qualifier.map_or(relation.is_open, |qualifier| qualifier.is(relation))
         };
         let mut found = None;
@@ -245,7 +245,7 @@ impl Binder<'_> {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(self.at_name(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message), written));
                 }
-                if relation.reach == (Reach::Lateral { is_allowed: false }) {
+                if relation.reach == (Visibility::Lateral { is_allowed: false }) {
                     let message = format!("invalid reference to FROM-clause entry for table \"{}\"", relation.alias);
                     let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
                         .detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.");
@@ -253,10 +253,10 @@ impl Binder<'_> {
                 }
                 found = Some((value.clone(), column.kind));
                 if let Some(table) = &relation.table {
-                    self.note(name.span, || Noted::Column(table.oid, column.number));
+                    self.note(name.span, || NameTarget::Column(table.oid, column.number));
                 }
                 if let (Some(oid), [.., qualifier, _]) = (relation.own, &written.parts[..]) {
-                    self.note(qualifier.span, || Noted::Relation(oid));
+                    self.note(qualifier.span, || NameTarget::Relation(oid));
                 }
             }
         }
@@ -268,7 +268,7 @@ impl Binder<'_> {
 }
 
 /// Those of a scope and the ones around it, with the scope.
-fn all_relations<'s>(scope: &'s Scope<'s>) -> impl Iterator<Item = (&'s Scope<'s>, &'s Relation)> {
+fn all_relations<'s>(scope: &'s NameScope<'s>) -> impl Iterator<Item = (&'s NameScope<'s>, &'s FromRelation)> {
     let mut at = Some(scope);
     let scopes = std::iter::from_fn(move || {
         let scope = at?;

@@ -4,7 +4,7 @@
 
 use super::special::{is_collation, no_collation};
 use super::write::table_relation;
-use super::{Binder, Clause, Relation, Scope};
+use super::{Binder, Clause, FromRelation, NameScope};
 use crate::change::{ConflictUpdate, OnConflict};
 use catalog::TableInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -19,7 +19,7 @@ impl Binder<'_> {
         &self,
         on: &ast::OnConflict,
         table: &Arc<TableInfo>,
-        own: &Relation,
+        own: &FromRelation,
     ) -> SqlResult<OnConflict> {
         let ast::OnConflict { arbiter, action, span } = on;
         let arbiters = match arbiter {
@@ -45,7 +45,7 @@ impl Binder<'_> {
                 return Err(self.at_place(error, *span));
             }
             OnConflictAction::Update(assignments, condition) => {
-                let mut scope = Scope::default();
+                let mut scope = NameScope::default();
                 let width = table.columns.len();
                 scope.add(own.clone(), width + 1)?;
                 scope.add(table_relation(table, "excluded".to_owned(), width + 1), width)?;

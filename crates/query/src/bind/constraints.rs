@@ -3,16 +3,16 @@
 //! **Invariant:** tables that a reference changes in consequence are among them, however many steps away.
 
 use super::write::table_relation;
-use super::{Binder, Scope};
-use crate::constraints::{Reference, Referenced, Rules, TableRules, compared};
+use super::{Binder, NameScope};
+use crate::constraints::{ConstraintRules, IncomingReference, OutgoingReference, TableRules, compared};
 use catalog::{ForeignAction, ForeignKey, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 
 impl Binder<'_> {
     /// The rules for changes of a table. `removes`: keys may go, too. Nothing if there are none.
-    pub(super) fn rules(&self, table: &Arc<TableInfo>, removes: bool) -> SqlResult<Option<Arc<Rules>>> {
-        let mut rules = Rules::default();
+    pub(super) fn rules(&self, table: &Arc<TableInfo>, removes: bool) -> SqlResult<Option<Arc<ConstraintRules>>> {
+        let mut rules = ConstraintRules::default();
         let mut left = vec![(Arc::clone(table), removes)];
         while let Some((table, removes)) = left.pop() {
             let is_known = rules.tables.get(&table.oid).is_some_and(|known| !removes || !known.referenced.is_empty());
@@ -35,8 +35,8 @@ impl Binder<'_> {
     }
 
     fn table_rules(&self, table: &Arc<TableInfo>, removes: bool) -> SqlResult<TableRules> {
-        let mut scope = Scope::default();
-        let relation = super::Relation { own: Some(table.oid), ..table_relation(table, table.name.clone(), 0) };
+        let mut scope = NameScope::default();
+        let relation = super::FromRelation { own: Some(table.oid), ..table_relation(table, table.name.clone(), 0) };
         scope.add(relation, table.columns.len())?;
         let mut checks = Vec::new();
         for (constraint, check) in table.checks() {
@@ -54,7 +54,7 @@ impl Binder<'_> {
             let (parent_columns, parent_index) = parent_key(&parent, key)?;
             references.push((
                 constraint.oid,
-                Reference {
+                OutgoingReference {
                     name: constraint.name.clone(),
                     columns: key.columns.clone(),
                     parent,
@@ -84,7 +84,7 @@ impl Binder<'_> {
                 let child_index = child.table.indexes().iter().position(|def| begins(&def.columns));
                 referenced.push((
                     constraint.oid,
-                    Referenced {
+                    IncomingReference {
                         name: constraint.name.clone(),
                         columns,
                         index,

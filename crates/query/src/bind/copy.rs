@@ -3,11 +3,11 @@
 //! **Invariant:** a file or program of the server's machine is never touched.
 
 use super::from::input;
-use super::write::Written;
+use super::write::BoundChange;
 use super::{Binder, settled};
 use crate::change::Modify;
-use crate::constraints::Rules;
-use crate::copy::{Named, Options};
+use crate::constraints::ConstraintRules;
+use crate::copy::{CopyColumns, CopyOptions};
 use crate::plan::{ColumnInfo, Expr, Hold, InputKind, Plan, Slots};
 use crate::rewrite::from_clause;
 use catalog::TableInfo;
@@ -28,18 +28,18 @@ pub struct CopyFrom {
     /// Values of the other columns that are not just null.
     pub defaults: Vec<(usize, Expr)>,
     /// Options of the statement.
-    pub options: Options,
+    pub options: CopyOptions,
     /// For each column of the data: what looks like null is none.
     pub force_not_null: Vec<bool>,
     /// For each column of the data: null may stand in quotes.
     pub force_null: Vec<bool>,
     /// Constraints to check; `None` without any.
-    pub rules: Option<Arc<Rules>>,
+    pub rules: Option<Arc<ConstraintRules>>,
 }
 
 /// Where rows come from.
 #[derive(Debug)]
-pub enum Copied {
+pub enum CopySource {
     /// Query, or a whole table.
     Query(Box<Plan>),
     /// INSERT, UPDATE or DELETE with RETURNING.
@@ -50,13 +50,13 @@ pub enum Copied {
 #[derive(Debug)]
 pub struct CopyTo {
     /// Source of the rows.
-    pub rows: Copied,
+    pub rows: CopySource,
     /// Names of the columns.
     pub names: Vec<String>,
     /// Types of the columns.
     pub kinds: Vec<SqlType>,
     /// Options of the statement.
-    pub options: Options,
+    pub options: CopyOptions,
     /// Columns with `FORCE_QUOTE`.
     pub force_quote: Vec<bool>,
 }
@@ -73,7 +73,7 @@ impl Binder<'_> {
         let CopyOf::Table(table_name, columns) = of else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error: COPY FROM needs a table"));
         };
-        let options = Options::of(options, self.text, true)?;
+        let options = CopyOptions::of(options, self.text, true)?;
         let table = self.table(table_name)?;
         let places = self.copied_columns(&table, columns)?;
         let mut defaults = Vec::new();
@@ -84,7 +84,7 @@ impl Binder<'_> {
             }
         }
         let names: Vec<String> = places.iter().map(|at| table.columns[*at].name.clone()).collect();
-        let among = |named: &Named, what: &str| named.among(&names, &|name| unknown(Some(&table), name, what));
+        let among = |named: &CopyColumns, what: &str| named.among(&names, &|name| unknown(Some(&table), name, what));
         let force_not_null = among(&options.force_not_null, "FORCE_NOT_NULL")?;
         let force_null = among(&options.force_null, "FORCE_NULL")?;
         let rules = self.rules(&table, false)?;
@@ -97,14 +97,14 @@ impl Binder<'_> {
         // Which of the two it is was asked before; the grammar lets no condition stand behind this one.
         let ast::CopyCommand { of, is_from: _, place, options, condition: _ } = copy;
         of_client(place)?;
-        let options = Options::of(options, self.text, false)?;
+        let options = CopyOptions::of(options, self.text, false)?;
         let (rows, names, kinds, table) = match of {
             CopyOf::Table(name, columns) => {
                 let table = self.table(name)?;
                 let places = self.copied_columns(&table, columns)?;
                 let names: Vec<String> = places.iter().map(|at| table.columns[*at].name.clone()).collect();
                 let kinds = places.iter().map(|at| table.columns[*at].kind).collect();
-                (Copied::Query(Box::new(whole(&table, places))), names, kinds, Some(table))
+                (CopySource::Query(Box::new(whole(&table, places))), names, kinds, Some(table))
             }
             CopyOf::Statement(statement) => {
                 let (rows, columns) = self.copied_rows(statement)?;
@@ -120,8 +120,8 @@ impl Binder<'_> {
     }
 
     /// Rows of a statement, and their columns.
-    fn copied_rows(&self, statement: &Statement) -> SqlResult<(Copied, Vec<ColumnInfo>)> {
-        let Written { mut modify, columns } = match statement {
+    fn copied_rows(&self, statement: &Statement) -> SqlResult<(CopySource, Vec<ColumnInfo>)> {
+        let BoundChange { mut modify, columns } = match statement {
             Statement::Query(query) => {
                 let bound = self.query(query, None)?;
                 let modifies = self.take_modifies();
@@ -129,7 +129,7 @@ impl Binder<'_> {
                     true => bound.plan,
                     false => Plan::Modifying { modifies, input: Box::new(bound.plan) },
                 };
-                return Ok((Copied::Query(Box::new(plan)), bound.columns));
+                return Ok((CopySource::Query(Box::new(plan)), bound.columns));
             }
             Statement::Insert(insert) => self.insert(insert)?,
             Statement::Update(update) => self.update(update)?,
@@ -141,7 +141,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         };
         modify.with = self.take_modifies();
-        Ok((Copied::Change(Box::new(modify)), columns))
+        Ok((CopySource::Change(Box::new(modify)), columns))
     }
 
     fn copied_columns(&self, table: &TableInfo, columns: &[ast::Name]) -> SqlResult<Vec<usize>> {

@@ -3,7 +3,7 @@
 use super::place::start;
 use super::subquery::is_row;
 use super::typing::{Equality, equality};
-use super::{Binder, Scope};
+use super::{Binder, NameScope};
 use crate::plan::{Expr, ListId, Plan, Typed, new_id, slots_of};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -20,7 +20,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// Whatever is wrong with it; what no part of it has given a place stands where it begins.
-    pub fn expr(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub fn expr(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         statement::stack::check()?;
         match self.expr_somewhere(expr, scope) {
             Ok(typed) if typed.place.is_known() => Ok(typed),
@@ -36,7 +36,7 @@ impl Binder<'_> {
         }
     }
 
-    fn expr_somewhere(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn expr_somewhere(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match &expr.kind {
             ExprKind::Infix { .. } => self.chain(expr, scope),
             ExprKind::Prefix { operator, operand } => self.prefix(operator, operand, expr.span, scope),
@@ -48,7 +48,7 @@ impl Binder<'_> {
 
     /// As [`Binder::expr`]. Apart from it, since long chains of operators must have small frames.
     #[inline(never)]
-    fn expr_of_any_kind(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn expr_of_any_kind(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match &expr.kind {
             ExprKind::Constant(constant) => Ok(self.literal(constant)?.at(expr.span)),
             ExprKind::Parameter(number) => self.parameter(*number),
@@ -128,12 +128,12 @@ impl Binder<'_> {
     }
 
     /// Binds several expressions.
-    pub(super) fn exprs(&self, all: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(super) fn exprs(&self, all: &[ast::Expr], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         all.iter().map(|one| self.expr(one, scope)).collect()
     }
 
     /// Operands of `AND` or `OR`.
-    fn conditions(&self, all: &[ast::Expr], of: &str, scope: &Scope<'_>) -> SqlResult<Vec<Expr>> {
+    fn conditions(&self, all: &[ast::Expr], of: &str, scope: &NameScope<'_>) -> SqlResult<Vec<Expr>> {
         all.iter().map(|one| self.condition(self.expr(one, scope)?, of)).collect()
     }
 
@@ -164,7 +164,7 @@ impl Binder<'_> {
     }
 
     /// `type 'literal'`
-    fn literal_of_type(&self, literal: &ast::Expr, to: &ast::TypeName, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn literal_of_type(&self, literal: &ast::Expr, to: &ast::TypeName, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if let Some(fields) = to.fields {
             return self.interval_with_fields(literal, fields, &to.modifiers);
         }
@@ -179,7 +179,7 @@ impl Binder<'_> {
         to: &ast::TypeName,
         style: CastStyle,
         span: Span,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let to = self.type_of(to)?;
         if let (ExprKind::Array(elements), Kind::Array(_), Some(element)) = (&written.kind, to.kind, to.element()) {
@@ -197,19 +197,25 @@ impl Binder<'_> {
     }
 
     /// Operator before its operand.
-    fn prefix(&self, operator: &OperatorName, operand: &ast::Expr, span: Span, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn prefix(
+        &self,
+        operator: &OperatorName,
+        operand: &ast::Expr,
+        span: Span,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Typed> {
         refuse!(!operator.schemas.is_empty() => "OPERATOR() before its operand");
         let operand = self.expr(operand, scope)?;
         Ok(self.operator(&operator.signs, None, operand)?.at(span))
     }
 
-    fn not(&self, operand: &ast::Expr, span: Span, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn not(&self, operand: &ast::Expr, span: Span, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let operand = self.expr(operand, scope)?;
         Ok(not(truth(self.condition(operand, "NOT")?)).at(span))
     }
 
     /// Operators in a row, of which the first is innermost: a loop, as there may be thousands.
-    fn chain(&self, whole: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn chain(&self, whole: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let mut outer = Vec::new();
         let mut first = whole;
         while let ExprKind::Infix { left, operator, right } = &first.kind {
@@ -229,7 +235,7 @@ impl Binder<'_> {
         found: SqlResult<Typed>,
         first: &ast::Expr,
         outer: &[(&ast::Expr, &OperatorName, &ast::Expr)],
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let mut all = found.map_err(|error| self.at_expr(error, first))?;
         if !all.place.is_known() {
@@ -241,7 +247,13 @@ impl Binder<'_> {
         Ok(all)
     }
 
-    fn binary(&self, left: Typed, operator: &OperatorName, right: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn binary(
+        &self,
+        left: Typed,
+        operator: &OperatorName,
+        right: &ast::Expr,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Typed> {
         let place = left.place;
         let right = self.expr(right, scope)?;
         let found = self.operator(operator_name(operator)?, Some(left), right);
@@ -249,7 +261,7 @@ impl Binder<'_> {
     }
 
     /// `IS NULL`, `IS TRUE` and the like.
-    fn is_test(&self, value: &ast::Expr, test: IsTest, is_not: bool, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn is_test(&self, value: &ast::Expr, test: IsTest, is_not: bool, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if test == IsTest::Null && is_row(value) {
             // Each of its values, so that a row may be neither.
             let one = |value: Typed| negated_if(is_not, truth(Expr::IsNull(Box::new(value.expr)))).expr;
@@ -304,7 +316,7 @@ impl Binder<'_> {
         list: &[ast::Expr],
         negated: bool,
         place: Span,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let at = |error: SqlError| {
             let error = if negated { error.replaced(" = ", " <> ") } else { error };
@@ -421,7 +433,7 @@ impl Binder<'_> {
         operand: Option<&ast::Expr>,
         branches: &[ast::CaseBranch],
         otherwise: Option<&ast::Expr>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let Some(operand) = operand else { return self.case_of(None, branches, otherwise, scope) };
         let mut operand = self.expr(operand, scope)?;
@@ -436,7 +448,7 @@ impl Binder<'_> {
         operand: Option<&Typed>,
         branches: &[ast::CaseBranch],
         otherwise: Option<&ast::Expr>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let mut whens = Vec::new();
         // The ELSE comes first where the type is decided.

@@ -1,6 +1,6 @@
 //! FROM clauses: tables, queries, functions.
 
-use super::{Binder, Clause, Noted, Reach, Relation, Scope, columns_of, settled};
+use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility, columns_of, settled};
 use crate::plan::{ColumnInfo, InputKind, JoinGroup, JoinInput, Plan, Slots, slots_of_plan};
 use catalog::TableInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -10,7 +10,7 @@ use syntax::ast::{self, FromItem};
 
 impl Binder<'_> {
     /// Binds all of `FROM` into the scope.
-    pub fn from(&self, from: &[FromItem], scope: &mut Scope<'_>) -> SqlResult<JoinGroup> {
+    pub fn from(&self, from: &[FromItem], scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         self.bind_from_items(from, scope)
     }
 
@@ -18,7 +18,7 @@ impl Binder<'_> {
     pub(super) fn bind_from_items<'i>(
         &self,
         from: impl IntoIterator<Item = &'i FromItem>,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let mut all = JoinGroup::default();
         for one in from {
@@ -28,9 +28,9 @@ impl Binder<'_> {
             let JoinGroup { inputs, conditions } = self.bind_from_item(one, scope)?;
             all.inputs.extend(inputs);
             all.conditions.extend(conditions);
-            scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::Lateral { is_allowed: true });
+            scope.relations.iter_mut().for_each(|relation| relation.reach = Visibility::Lateral { is_allowed: true });
         }
-        scope.relations.iter_mut().for_each(|relation| relation.reach = Reach::All);
+        scope.relations.iter_mut().for_each(|relation| relation.reach = Visibility::All);
         statement::stack::check_queries(all.inputs.len() / 4)?;
         Ok(all)
     }
@@ -41,7 +41,7 @@ impl Binder<'_> {
         table: &Arc<catalog::SystemTable>,
         name: &str,
         alias: Option<&ast::Alias>,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let first = scope.width;
         let columns = crate::plan::columns_of_system(table);
@@ -49,13 +49,13 @@ impl Binder<'_> {
         let is_keyed = table.columns.first().is_some_and(|column| column.not_null);
         let relation = self.relation(name, alias, columns, first, None)?;
         let (own, system) = (alias.is_none().then_some(table.oid), is_keyed.then_some(table.oid));
-        scope.add(Relation { own, system, ..relation }, width)?;
+        scope.add(FromRelation { own, system, ..relation }, width)?;
         let plan = Box::new(Plan::System(Arc::clone(table)));
         Ok(input(InputKind::Query { plan, is_lateral: false }, first, width, Slots::default()))
     }
 
     /// Binds an item of `FROM` into the scope.
-    pub(super) fn bind_from_item(&self, from: &FromItem, scope: &mut Scope<'_>) -> SqlResult<JoinGroup> {
+    pub(super) fn bind_from_item(&self, from: &FromItem, scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         statement::stack::check()?;
         match from {
             FromItem::Table(table) => self.table_in_from(table, scope),
@@ -77,7 +77,7 @@ impl Binder<'_> {
     }
 
     /// Table, view or query of `WITH`.
-    fn table_in_from(&self, table: &ast::TableItem, scope: &mut Scope<'_>) -> SqlResult<JoinGroup> {
+    fn table_in_from(&self, table: &ast::TableItem, scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         // Nothing inherits, so ONLY says nothing.
         let ast::TableItem { name, is_only: _, alias, is_sampled, span: _ } = table;
         refuse!(*is_sampled => "TABLESAMPLE");
@@ -94,16 +94,16 @@ impl Binder<'_> {
             catalog::Relation::Table(table) => {
                 let width = table.columns.len() + 1;
                 let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
-                self.note(Binder::span_of(name), || Noted::Relation(table.oid));
-                scope.add(Relation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
+                self.note(Binder::span_of(name), || NameTarget::Relation(table.oid));
+                scope.add(FromRelation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
                 Ok(input(InputKind::Table(table), first, width, Slots::default()))
             }
             catalog::Relation::View(view) => {
                 let bound = self.view(&view)?;
                 let width = bound.columns.len();
                 let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
-                self.note(Binder::span_of(name), || Noted::Relation(view.oid));
-                scope.add(Relation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
+                self.note(Binder::span_of(name), || NameTarget::Relation(view.oid));
+                scope.add(FromRelation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
                 Ok(input(of_query(bound.plan), first, width, Slots::default()))
             }
             other @ catalog::Relation::Index { .. } => {
@@ -113,7 +113,7 @@ impl Binder<'_> {
             }
             catalog::Relation::Sequence(sequence) => {
                 let table = Arc::new(catalog::system::sequence_table(&sequence));
-                self.note(Binder::span_of(name), || Noted::Relation(sequence.oid));
+                self.note(Binder::span_of(name), || NameTarget::Relation(sequence.oid));
                 self.system_in_from(&table, &sequence.name, alias, scope)
             }
         }
@@ -125,7 +125,7 @@ impl Binder<'_> {
         query: &ast::Query,
         alias: Option<&ast::Alias>,
         is_lateral: bool,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let first = scope.width;
         // What a lateral one sees is this row, as that of an enclosing query.
@@ -159,7 +159,7 @@ impl Binder<'_> {
         mut columns: Vec<ColumnInfo>,
         first: usize,
         table: Option<&Arc<TableInfo>>,
-    ) -> SqlResult<Relation> {
+    ) -> SqlResult<FromRelation> {
         let mut own_name = name;
         if let Some(ast::Alias { name, columns: names }) = alias {
             own_name = name.as_deref().unwrap_or(own_name);
@@ -176,7 +176,7 @@ impl Binder<'_> {
                 column.name = name.to_string();
             }
         }
-        Ok(Relation::new(own_name, columns, first, table))
+        Ok(FromRelation::new(own_name, columns, first, table))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Calls of functions, and of aggregates, which are collected for the grouping.
 
-use super::calls::{AGGREGATES, Written};
+use super::calls::{AGGREGATES, CallKey};
 use super::place::call_start;
-use super::{Binder, Clause, Scope};
+use super::{Binder, Clause, NameScope};
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -19,7 +19,7 @@ fn is_cast(value: &Typed, to: Kind) -> bool {
 
 impl Binder<'_> {
     /// A call that stands there. What is wrong with it as a whole stands where its name does.
-    pub fn function(&self, call: &FunctionCall, span: Span, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub fn function(&self, call: &FunctionCall, span: Span, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match self.called(call, scope) {
             Ok(typed) if typed.place.is_known() => Ok(typed),
             Ok(typed) => Ok(typed.at(call_start(call, span))),
@@ -31,7 +31,13 @@ impl Binder<'_> {
 
     /// # Errors
     /// `42883`, or `3F000` if not even the schema is there: a function of a schema of the client's.
-    pub(super) fn foreign_function(&self, schema: &str, name: &str, args: &[Argument], scope: &Scope<'_>) -> SqlError {
+    pub(super) fn foreign_function(
+        &self,
+        schema: &str,
+        name: &str,
+        args: &[Argument],
+        scope: &NameScope<'_>,
+    ) -> SqlError {
         if self.catalog.schema(schema).is_none() {
             let message = format!("schema \"{schema}\" does not exist");
             return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
@@ -43,7 +49,7 @@ impl Binder<'_> {
     }
 
     /// Name by which the function of a call is known.
-    fn own_name<'c>(&self, call: &'c FunctionCall, scope: &Scope<'_>) -> SqlResult<&'c str> {
+    fn own_name<'c>(&self, call: &'c FunctionCall, scope: &NameScope<'_>) -> SqlResult<&'c str> {
         match &call.name.parts[..] {
             [name] => Ok(name),
             [schema, name] if is_system(schema, name) => Ok(name),
@@ -52,7 +58,7 @@ impl Binder<'_> {
         }
     }
 
-    fn called(&self, call: &FunctionCall, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn called(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlResult<Typed> {
         refuse!(call.is_variadic => "VARIADIC");
         let name = self.own_name(call, scope)?;
         if let Some(over) = &call.over {
@@ -84,7 +90,7 @@ impl Binder<'_> {
     }
 
     /// Call with `WITHIN GROUP`, or of an aggregate that wants it.
-    fn ordered_set(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn ordered_set(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if !call.is_within_group {
             return self.call(name, self.arguments(&call.arguments, scope)?);
         }
@@ -231,7 +237,7 @@ impl Binder<'_> {
     }
 
     /// Arguments of a call, bound.
-    pub(super) fn arguments(&self, arguments: &[Argument], scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(super) fn arguments(&self, arguments: &[Argument], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         arguments.iter().map(|argument| self.expr(self.value_of(argument)?, scope)).collect()
     }
 
@@ -254,7 +260,7 @@ impl Binder<'_> {
         }
     }
 
-    fn aggregate(&self, function: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn aggregate(&self, function: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let grouping_error = |message: String| SqlError::new(SqlState::GROUPING_ERROR, message);
         let clause = scope.clause.get();
         // The arguments are over the rows before grouping.
@@ -288,7 +294,7 @@ impl Binder<'_> {
         let mut calls = owner.calls.borrow_mut();
         // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
         let is_named = clause == Clause::OrderBy || !call.parts_mut().any(|part| part.is_volatile());
-        let written = Written::new(function);
+        let written = CallKey::new(function);
         let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other.is_same(&written));
         let at = known.unwrap_or(calls.aggregates.len());
         if known.is_none() {
@@ -304,7 +310,7 @@ impl Binder<'_> {
         &self,
         function: &FunctionCall,
         name: &str,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<(AggregateCall, SqlType)> {
         let FunctionCall { is_star, is_distinct, order_by, filter, .. } = function;
         let (arguments, own_name) = self.aggregate_arguments(function, name, scope)?;
@@ -374,7 +380,7 @@ impl Binder<'_> {
         &self,
         function: &FunctionCall,
         name: &'n str,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<(Vec<Typed>, &'n str)> {
         if function.is_star {
             return Ok((Vec::new(), name));
@@ -399,7 +405,7 @@ impl Binder<'_> {
     }
 
     /// Condition of `FILTER`.
-    fn filter(&self, filter: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Expr> {
+    fn filter(&self, filter: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Expr> {
         let clause = scope.clause.replace(Clause::Filter);
         let filter = self.expr(filter, scope).and_then(|filter| self.condition(filter, "FILTER"));
         scope.clause.set(clause);
@@ -413,7 +419,7 @@ impl Binder<'_> {
         order: &mut [SortKey],
         written: &[ast::SortBy],
         [given, arguments]: [&[Expr]; 2],
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<()> {
         for (key, written) in order.iter_mut().zip(written) {
             let is_it = |expr: &Expr| self.are_same(expr, &key.value, scope);

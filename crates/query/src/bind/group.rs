@@ -7,8 +7,8 @@
 //! stand the window functions' values, then the sets'.
 
 use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
-use super::select::Values;
-use super::{Binder, Clause, Scope, settled};
+use super::select::SelectValues;
+use super::{Binder, Clause, NameScope, settled};
 use crate::plan::{Expr, PLACEHOLDERS, Typed, rewrite, slots_of};
 use catalog::TableInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -34,7 +34,7 @@ pub(super) struct Grouping {
 }
 
 /// Where what was collected stands in the row.
-pub(super) struct Layout {
+pub(super) struct GroupedRowLayout {
     pub(super) aggregates: usize,
     /// Where the number of the grouping set is.
     pub(super) set: Option<usize>,
@@ -61,7 +61,12 @@ const CUBE_MAX: usize = 12;
 
 impl Binder<'_> {
     /// The groups: each by its expression, its number in the select list, or its name there.
-    pub(super) fn group_by(&self, groups: &[GroupItem], items: &mut Values, scope: &Scope<'_>) -> SqlResult<Grouping> {
+    pub(super) fn group_by(
+        &self,
+        groups: &[GroupItem],
+        items: &mut SelectValues,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Grouping> {
         let has_sets = groups
             .iter()
             .any(|group| matches!(group, GroupItem::Rollup(..) | GroupItem::Cube(..) | GroupItem::Sets(..)));
@@ -119,8 +124,8 @@ impl Binder<'_> {
         &self,
         item: &GroupItem,
         before: usize,
-        items: &Values,
-        scope: &Scope<'_>,
+        items: &SelectValues,
+        scope: &NameScope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<Vec<Vec<usize>>> {
         let mut lists = |keys: &[ast::Expr]| -> SqlResult<Vec<Vec<usize>>> {
@@ -162,8 +167,8 @@ impl Binder<'_> {
     fn group_list(
         &self,
         key: &ast::Expr,
-        items: &Values,
-        scope: &Scope<'_>,
+        items: &SelectValues,
+        scope: &NameScope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<Vec<usize>> {
         let parts = match &key.kind {
@@ -174,15 +179,21 @@ impl Binder<'_> {
     }
 
     /// The number of a group, which is added if it is new.
-    fn group(&self, group: &ast::Expr, items: &Values, scope: &Scope<'_>, grouping: &mut Grouping) -> SqlResult<usize> {
+    fn group(
+        &self,
+        group: &ast::Expr,
+        items: &SelectValues,
+        scope: &NameScope<'_>,
+        grouping: &mut Grouping,
+    ) -> SqlResult<usize> {
         self.group_somewhere(group, items, scope, grouping).map_err(|error| self.at_expr(error, group))
     }
 
     fn group_somewhere(
         &self,
         group: &ast::Expr,
-        items: &Values,
-        scope: &Scope<'_>,
+        items: &SelectValues,
+        scope: &NameScope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
         // A column of this query goes before a name of the select list, which goes before columns further out.
@@ -243,7 +254,7 @@ impl Binder<'_> {
         item: usize,
         expr: &mut Expr,
         grouping: &mut Grouping,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<()> {
         match grouping.named.iter().find(|(own, _)| *own == item) {
             Some((_, group)) => {
@@ -255,7 +266,7 @@ impl Binder<'_> {
     }
 
     /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.
-    pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &Scope<'_>) -> SqlResult<()> {
+    pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &NameScope<'_>) -> SqlResult<()> {
         let has_sets = grouping.sets.is_some();
         rewrite(expr, 0, &mut |expr, depth| {
             let column = match expr {
@@ -292,7 +303,7 @@ impl Binder<'_> {
         })
     }
 
-    fn not_grouped(&self, column: usize, depth: usize, scope: &Scope<'_>) -> SqlError {
+    fn not_grouped(&self, column: usize, depth: usize, scope: &NameScope<'_>) -> SqlError {
         let name = scope.name_of(column);
         let message = if depth == 0 {
             format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
@@ -305,7 +316,7 @@ impl Binder<'_> {
     }
 
     /// `grouping(...)`, whose value is known when the groups are.
-    pub(super) fn grouping_call(&self, arguments: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn grouping_call(&self, arguments: &[ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let arguments = self.exprs(arguments, scope)?;
         if 31 < arguments.len() {
             let message = "GROUPING must have fewer than 32 arguments";
@@ -325,7 +336,7 @@ impl Binder<'_> {
         &self,
         calls: &[Vec<Typed>],
         grouping: &Grouping,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Vec<Vec<i32>>> {
         let wrong = |argument: &Typed| {
             let message = "arguments to GROUPING must be grouping expressions of the associated query level";
@@ -406,7 +417,7 @@ impl Grouping {
     }
 }
 
-impl Layout {
+impl GroupedRowLayout {
     /// Puts columns in the places of what was collected.
     pub(super) fn place(&self, expr: &mut Expr) -> SqlResult<()> {
         rewrite(expr, 0, &mut |expr, depth| {

@@ -3,7 +3,7 @@
 //! **Invariant:** a bare number counts the smallest field named, and what is smaller than that is dropped, as PostgreSQL's
 //! `AdjustIntervalForTypmod` drops it.
 
-use super::{Binder, Scope};
+use super::{Binder, NameScope};
 use crate::plan::{Expr, Typed};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{self, Constant, ExprKind, IntervalFields};
@@ -15,7 +15,7 @@ use types::interval::Interval;
 
 /// Field of an interval.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum IntervalField {
     Year,
     Month,
     Day,
@@ -25,21 +25,21 @@ enum Field {
 }
 
 /// First and smallest of the fields that a literal names.
-fn ends_of(fields: IntervalFields) -> [Field; 2] {
+fn ends_of(fields: IntervalFields) -> [IntervalField; 2] {
     match fields {
-        IntervalFields::Year => [Field::Year; 2],
-        IntervalFields::Month => [Field::Month; 2],
-        IntervalFields::Day => [Field::Day; 2],
-        IntervalFields::Hour => [Field::Hour; 2],
-        IntervalFields::Minute => [Field::Minute; 2],
-        IntervalFields::Second => [Field::Second; 2],
-        IntervalFields::YearToMonth => [Field::Year, Field::Month],
-        IntervalFields::DayToHour => [Field::Day, Field::Hour],
-        IntervalFields::DayToMinute => [Field::Day, Field::Minute],
-        IntervalFields::DayToSecond => [Field::Day, Field::Second],
-        IntervalFields::HourToMinute => [Field::Hour, Field::Minute],
-        IntervalFields::HourToSecond => [Field::Hour, Field::Second],
-        IntervalFields::MinuteToSecond => [Field::Minute, Field::Second],
+        IntervalFields::Year => [IntervalField::Year; 2],
+        IntervalFields::Month => [IntervalField::Month; 2],
+        IntervalFields::Day => [IntervalField::Day; 2],
+        IntervalFields::Hour => [IntervalField::Hour; 2],
+        IntervalFields::Minute => [IntervalField::Minute; 2],
+        IntervalFields::Second => [IntervalField::Second; 2],
+        IntervalFields::YearToMonth => [IntervalField::Year, IntervalField::Month],
+        IntervalFields::DayToHour => [IntervalField::Day, IntervalField::Hour],
+        IntervalFields::DayToMinute => [IntervalField::Day, IntervalField::Minute],
+        IntervalFields::DayToSecond => [IntervalField::Day, IntervalField::Second],
+        IntervalFields::HourToMinute => [IntervalField::Hour, IntervalField::Minute],
+        IntervalFields::HourToSecond => [IntervalField::Hour, IntervalField::Second],
+        IntervalFields::MinuteToSecond => [IntervalField::Minute, IntervalField::Second],
     }
 }
 
@@ -47,26 +47,26 @@ fn ends_of(fields: IntervalFields) -> [Field; 2] {
 fn with_fields(text: &str, fields: IntervalFields, digits: Option<u32>, forms: &Forms) -> SqlResult<Typed> {
     let [first, smallest] = ends_of(fields);
     let (unit, time) = match smallest {
-        Field::Year => ("year", 0),
-        Field::Month => ("month", 0),
-        Field::Day => ("day", 0),
-        Field::Hour => ("hour", 3_600 * SECOND),
-        Field::Minute => ("minute", 60 * SECOND),
-        Field::Second => ("second", 1),
+        IntervalField::Year => ("year", 0),
+        IntervalField::Month => ("month", 0),
+        IntervalField::Day => ("day", 0),
+        IntervalField::Hour => ("hour", 3_600 * SECOND),
+        IntervalField::Minute => ("minute", 60 * SECOND),
+        IntervalField::Second => ("second", 1),
     };
     let is_bare = text.trim().parse::<f64>().is_ok();
     let text = match (first, smallest) {
-        (Field::Minute, Field::Second) => minutes_and_seconds(text),
-        (Field::Day, Field::Hour) => days_and_hours(text),
+        (IntervalField::Minute, IntervalField::Second) => minutes_and_seconds(text),
+        (IntervalField::Day, IntervalField::Hour) => days_and_hours(text),
         _ => text.to_owned(),
     };
     let text = if is_bare { format!("{} {unit}", text.trim()) } else { text };
     let Interval { mut months, mut days, mut micros } = Interval::parse(&text, forms.interval_style)?;
     match smallest {
-        Field::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
-        Field::Month => (days, micros) = (0, 0),
-        Field::Day => micros = 0,
-        Field::Hour | Field::Minute | Field::Second => micros = micros / time * time,
+        IntervalField::Year => (months, days, micros) = (months / 12 * 12, 0, 0),
+        IntervalField::Month => (days, micros) = (0, 0),
+        IntervalField::Day => micros = 0,
+        IntervalField::Hour | IntervalField::Minute | IntervalField::Second => micros = micros / time * time,
     }
     if let Some(digits) = digits {
         micros = round_time(micros, digits);
@@ -96,7 +96,7 @@ impl Binder<'_> {
             let mut plain = String::new();
             types::text::output(value, Kind::Interval.into(), &Forms::default(), &mut plain);
             if plain != **text {
-                self.note(literal.span, || super::Noted::Moment(plain));
+                self.note(literal.span, || super::NameTarget::Moment(plain));
             }
         }
         Ok(typed)
@@ -108,12 +108,12 @@ impl Binder<'_> {
             ExprKind::Cast { to, .. } => to.fields,
             _ => None,
         };
-        let is_fit = |field: Field| matches!(field, Field::Hour | Field::Minute);
+        let is_fit = |field: IntervalField| matches!(field, IntervalField::Hour | IntervalField::Minute);
         if !fields.is_none_or(|fields| ends_of(fields).into_iter().all(is_fit)) {
             let message = "time zone interval must be HOUR or HOUR TO MINUTE";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let value = self.expr(literal, &Scope::inside(None))?;
+        let value = self.expr(literal, &NameScope::inside(None))?;
         let Expr::Constant(Datum::Interval(interval)) = value.expr else {
             return Err(SqlError::unsupported("this time zone"));
         };

@@ -3,7 +3,7 @@
 //! **Invariant:** `ON` sees the two sides of its join and nothing else of `FROM`; an earlier part is seen only by what is
 //! LATERAL.
 
-use super::{Binder, Clause, Noted, Reach, Relation, Scope};
+use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility};
 use crate::plan::{ColumnInfo, Expr, InputKind, JoinGroup, JoinInput, OuterCondition, Slots, Typed, slots_of, split};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -35,7 +35,7 @@ type SideColumn = (ColumnInfo, Expr);
 
 impl Binder<'_> {
     /// Joins, each the left side of the next.
-    pub(super) fn joined(&self, last: &JoinItem, scope: &mut Scope<'_>) -> SqlResult<JoinGroup> {
+    pub(super) fn joined(&self, last: &JoinItem, scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         let start = scope.relations.len();
         let named = self.recursive_references();
         let mut joins = vec![last];
@@ -53,7 +53,7 @@ impl Binder<'_> {
             let kind = JoinKind::of(*kind);
             let middle = scope.relations.len();
             let is_allowed = matches!(kind, JoinKind::Inner | JoinKind::Left);
-            set_reach(&mut scope.relations[start..], Reach::Lateral { is_allowed });
+            set_reach(&mut scope.relations[start..], Visibility::Lateral { is_allowed });
             if matches!(kind, JoinKind::Right | JoinKind::Full) {
                 self.none_named_since(&named, "an outer join")?;
             }
@@ -62,7 +62,7 @@ impl Binder<'_> {
                 true => self.within("an outer join", || self.bind_from_item(right, scope))?,
                 false => self.bind_from_item(right, scope)?,
             };
-            set_reach(&mut scope.relations[start..], Reach::All);
+            set_reach(&mut scope.relations[start..], Visibility::All);
             let on = self.join_condition(condition, kind, (start, middle), scope)?;
             left = group_of(left, right, kind, on)?;
         }
@@ -78,7 +78,7 @@ impl Binder<'_> {
         condition: &JoinCondition,
         kind: JoinKind,
         (start, middle): (usize, usize),
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<Vec<Expr>> {
         match condition {
             JoinCondition::None => Ok(Vec::new()),
@@ -119,7 +119,7 @@ impl Binder<'_> {
         kind: JoinKind,
         start: usize,
         middle: usize,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<Vec<Expr>> {
         let (left, right) = (open(&scope.relations[start..middle]), open(&scope.relations[middle..]));
         let mut conditions = Vec::new();
@@ -128,7 +128,7 @@ impl Binder<'_> {
             let (left, right) = (side_column(&left, name, "left")?, side_column(&right, name, "right")?);
             for (column, _) in [left, right] {
                 // Nobody has written it where it stands.
-                self.note(Span::NOWHERE, || Noted::Column(column.table, column.number));
+                self.note(Span::NOWHERE, || NameTarget::Column(column.table, column.number));
             }
             let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
             let common = types::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
@@ -154,11 +154,11 @@ impl Binder<'_> {
     }
 
     /// From now on the columns of these relations are those of the join.
-    fn close(&self, columns: Vec<SideColumn>, start: usize, alias: &str, scope: &mut Scope<'_>) {
+    fn close(&self, columns: Vec<SideColumn>, start: usize, alias: &str, scope: &mut NameScope<'_>) {
         scope.relations[start..].iter_mut().for_each(|relation| relation.is_open = false);
         let first = scope.width;
         let (columns, values) = columns.into_iter().unzip();
-        scope.relations.push(Relation {
+        scope.relations.push(FromRelation {
             alias: alias.to_owned(),
             columns,
             values,
@@ -166,7 +166,7 @@ impl Binder<'_> {
             table: None,
             is_named: !alias.is_empty(),
             is_open: true,
-            reach: Reach::All,
+            reach: Visibility::All,
             own: None,
             system: None,
             is_value: false,
@@ -174,7 +174,7 @@ impl Binder<'_> {
     }
 
     /// A join with an alias, which hides the names in it.
-    fn name_join(&self, alias: &ast::Alias, start: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
+    fn name_join(&self, alias: &ast::Alias, start: usize, scope: &mut NameScope<'_>) -> SqlResult<()> {
         let columns = open(&scope.relations[start..]);
         let (infos, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         let named = self.relation("", Some(alias), infos, scope.width, None)?;
@@ -190,21 +190,21 @@ impl Binder<'_> {
 }
 
 /// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
-fn name_merged(alias: &ast::Name, count: usize, scope: &mut Scope<'_>) -> SqlResult<()> {
+fn name_merged(alias: &ast::Name, count: usize, scope: &mut NameScope<'_>) -> SqlResult<()> {
     let Some(join) = scope.relations.last() else { return Ok(()) };
     let columns = join.columns.iter().take(count).cloned().collect();
     let values = join.values.iter().take(count).cloned().collect();
     let alias = alias.to_string();
-    let named = Relation { alias, columns, values, is_named: true, is_open: false, ..join.clone() };
+    let named = FromRelation { alias, columns, values, is_named: true, is_open: false, ..join.clone() };
     scope.add(named, 0)
 }
 
-fn set_reach(relations: &mut [Relation], reach: Reach) {
+fn set_reach(relations: &mut [FromRelation], reach: Visibility) {
     relations.iter_mut().for_each(|relation| relation.reach = reach);
 }
 
 /// The columns that can be named without their relation.
-fn open(relations: &[Relation]) -> Vec<SideColumn> {
+fn open(relations: &[FromRelation]) -> Vec<SideColumn> {
     let open = relations.iter().filter(|relation| relation.is_open);
     open.flat_map(|relation| relation.columns.iter().cloned().zip(relation.values.iter().cloned())).collect()
 }

@@ -4,7 +4,7 @@
 //! "any".
 
 use super::subquery::is_row;
-use super::{Binder, Scope};
+use super::{Binder, NameScope};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetCall, SetFunction, Typed};
 use crate::rewrite::lifted;
@@ -16,7 +16,7 @@ use types::{Element, Kind};
 
 impl Binder<'_> {
     /// A call of one of these functions.
-    pub(super) fn json_call(&self, name: &str, arguments: &[&ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn json_call(&self, name: &str, arguments: &[&ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let is_object = name == "json_build_object";
         if is_object && arguments.len() % 2 == 1 {
             let message = "argument list must have even number of elements";
@@ -75,7 +75,7 @@ impl Binder<'_> {
     }
 
     /// The columns of a row: of `ROW(...)`, or of a relation that is named in place of a value.
-    fn record(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Option<Vec<(String, Typed)>>> {
+    fn record(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Option<Vec<(String, Typed)>>> {
         if is_row(expr) {
             let values = self.row_values(expr, scope)?;
             return Ok(Some(values.into_iter().enumerate().map(|(at, one)| (format!("f{}", at + 1), one)).collect()));
@@ -102,7 +102,7 @@ impl Binder<'_> {
     }
 
     /// An argument as JSON's text, and whether it is an array or a row. Rows are values only here.
-    pub(super) fn json_argument(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<(Typed, bool)> {
+    pub(super) fn json_argument(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<(Typed, bool)> {
         let Some(record) = self.record(expr, scope)? else {
             let value = self.expr(expr, scope)?;
             let is_array = matches!(value.kind.kind, Kind::Array(_));
@@ -117,7 +117,7 @@ impl Binder<'_> {
     }
 
     /// `row_to_json`, `array_to_json`, `to_json`, of one value.
-    pub(super) fn json_of(&self, name: &str, args: &[&ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn json_of(&self, name: &str, args: &[&ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let [arg] = args else {
             if args.is_empty() {
                 return Err(super::functions::no_function(name, &[]));

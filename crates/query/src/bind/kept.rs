@@ -5,7 +5,7 @@
 //! what gets another name: a literal that names a relation (`nextval('s')`, `'t'::regclass`) has the relation's OID in its
 //! place. The name is put back only to show it.
 
-use super::{Binder, Note, Noted, Scope};
+use super::{Binder, NameReference, NameScope, NameTarget};
 use statement::error::{SqlError, SqlResult};
 use syntax::ast;
 use syntax::edit::{Edits, on_one_line};
@@ -23,16 +23,16 @@ fn quoted(text: &str) -> String {
 
 /// Edits literals as a definition keeps them: those that settings or the clock decide are as any settings read them, and OIDs
 /// stand in the place of relations' names. Returns the OIDs.
-pub fn settle(notes: &[Note], edits: &mut Edits) -> Vec<u32> {
+pub fn settle(notes: &[NameReference], edits: &mut Edits) -> Vec<u32> {
     let mut uses = Vec::new();
-    for Note { span, of } in notes.iter().filter(|note| note.span.is_known()) {
+    for NameReference { span, of } in notes.iter().filter(|note| note.span.is_known()) {
         match of {
-            Noted::Moment(plain) => edits.replace(*span, quoted(plain)),
-            Noted::Literal(oid) => {
+            NameTarget::Moment(plain) => edits.replace(*span, quoted(plain)),
+            NameTarget::Literal(oid) => {
                 edits.replace(*span, format!("'{oid}'"));
                 uses.push(*oid);
             }
-            Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => {}
+            NameTarget::Relation(_) | NameTarget::Column(..) | NameTarget::Star(_) => {}
         }
     }
     uses.sort_unstable();
@@ -41,11 +41,11 @@ pub fn settle(notes: &[Note], edits: &mut Edits) -> Vec<u32> {
 }
 
 /// Puts names in the place of literals that name relations, as `'name'::regclass`; those for which `name` has nothing stay.
-pub fn name_literals(text: &str, notes: &[Note], edits: &mut Edits, name: impl Fn(u32) -> Option<String>) {
-    for Note { span, of } in notes.iter().filter(|note| note.span.is_known()) {
+pub fn name_literals(text: &str, notes: &[NameReference], edits: &mut Edits, name: impl Fn(u32) -> Option<String>) {
+    for NameReference { span, of } in notes.iter().filter(|note| note.span.is_known()) {
         let oid = match of {
-            Noted::Literal(oid) => *oid,
-            Noted::Moment(_) | Noted::Relation(_) | Noted::Column(..) | Noted::Star(_) => continue,
+            NameTarget::Literal(oid) => *oid,
+            NameTarget::Moment(_) | NameTarget::Relation(_) | NameTarget::Column(..) | NameTarget::Star(_) => continue,
         };
         if let Some(name) = name(oid) {
             let cast = if is_regclass(text, *span) { "" } else { "::regclass" };
@@ -73,7 +73,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// Those of binding it.
-    pub fn kept(self, expr: &ast::KeptExpr, scope: &Scope<'_>, to: SqlType) -> SqlResult<(String, Vec<u32>)> {
+    pub fn kept(self, expr: &ast::KeptExpr, scope: &NameScope<'_>, to: SqlType) -> SqlResult<(String, Vec<u32>)> {
         let binder = self.noting();
         let notes = binder.notes_of(&expr.value, scope, to).map_err(SqlError::nowhere)?;
         let mut edits = Edits::default();
@@ -85,7 +85,12 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// Those of reading it.
-    pub fn kept_text(self, scope: &Scope<'_>, to: SqlType, name: impl Fn(u32) -> Option<String>) -> SqlResult<String> {
+    pub fn kept_text(
+        self,
+        scope: &NameScope<'_>,
+        to: SqlType,
+        name: impl Fn(u32) -> Option<String>,
+    ) -> SqlResult<String> {
         let binder = self.noting();
         let tree = grammar::expression(binder.text)?;
         let mut edits = Edits::default();
@@ -97,7 +102,7 @@ impl Binder<'_> {
     }
 
     /// Notes of binding an expression of a definition.
-    fn notes_of(&self, expr: &ast::Expr, scope: &Scope<'_>, to: SqlType) -> SqlResult<Vec<Note>> {
+    fn notes_of(&self, expr: &ast::Expr, scope: &NameScope<'_>, to: SqlType) -> SqlResult<Vec<NameReference>> {
         let bound = self.expr(expr, scope)?;
         self.coerce_default(bound, to)?;
         Ok(self.take_notes())

@@ -35,7 +35,7 @@ mod write;
 
 use crate::change::Modify;
 use crate::plan::ColumnInfo;
-use crate::plan::{Copies, Expr, Hold, Plan, SetCall, TableUse, is_same, is_same_set, new_id};
+use crate::plan::{Expr, Hold, Plan, QueryCopies, SetCall, TableUse, is_same, is_same_set, new_id};
 use catalog::SessionContext;
 use catalog::{State, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -47,16 +47,16 @@ use syntax::fingerprint::of_bytes;
 use syntax::lex::Span;
 use types::{Kind, SqlType};
 
-use calls::Calls;
 pub use calls::Clause;
-pub use copy::{Copied, CopyFrom, CopyTo};
+use calls::QueryCalls;
+pub use copy::{CopyFrom, CopySource, CopyTo};
 pub use names::no_relation;
 pub use sequences::not_a_sequence;
 pub use special::{no_collation, not_collated, takes_collation};
-pub use write::Written;
+pub use write::BoundChange;
 
 /// A query of `WITH`: its name, plan and columns, and how many queries refer to one another from it on.
-pub type Named = (String, Plan, Vec<ColumnInfo>, usize);
+pub type WithQuery = (String, Plan, Vec<ColumnInfo>, usize);
 
 /// What one statement is bound with.
 pub struct Binder<'c> {
@@ -71,13 +71,13 @@ pub struct Binder<'c> {
     /// What is known of the parameters' types.
     parameters: RefCell<Vec<Option<SqlType>>>,
     /// Queries of `WITH`, by name; inner ones hide outer ones.
-    with: RefCell<Vec<Named>>,
+    with: RefCell<Vec<WithQuery>>,
     /// The highest of the queries of `WITH` that were named so far; a view counts with those inside.
     height: Cell<usize>,
     /// Those that look at an enclosing query, with the number of queries that they stand in.
     depths: RefCell<Vec<(usize, usize)>>,
     /// Recursive queries whose terms are being bound.
-    recursions: RefCell<Vec<recursion::Recursion>>,
+    recursions: RefCell<Vec<recursion::BindingRecursion>>,
     /// Nothing of the statement has been bound yet: what is bound next is the whole.
     is_top: Cell<bool>,
     /// Statements of `WITH` that change rows, so far.
@@ -87,8 +87,8 @@ pub struct Binder<'c> {
     /// Tables that the statement locks, so far.
     uses: RefCell<Vec<TableUse>>,
     /// What names stand for, if somebody wants to know.
-    notes: RefCell<Option<Vec<Note>>>,
-    views: Views,
+    notes: RefCell<Option<Vec<NameReference>>>,
+    views: ViewExpansion,
     /// First byte of the name of the table that the statement changes, which is never a query of WITH.
     target: Cell<Option<u32>>,
     /// Names that are written in the subquery that is being bound, as one number.
@@ -99,7 +99,7 @@ pub struct Binder<'c> {
 
 /// Treatment of a view that a query names.
 #[derive(Clone, Debug)]
-pub enum Views {
+pub enum ViewExpansion {
     /// The view's query takes its place. These are the views inside of which the query stands, outermost first.
     Expanded(Vec<u32>),
     /// It has the columns of its definition, and a plan that only tells it from others: nobody runs it.
@@ -108,16 +108,16 @@ pub enum Views {
 
 /// What a name stands for, and where it is written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Note {
+pub struct NameReference {
     /// Place of the name in the text.
     pub span: Span,
     /// Object that the name stands for.
-    pub of: Noted,
+    pub of: NameTarget,
 }
 
-/// See [`Note`].
+/// See [`NameReference`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Noted {
+pub enum NameTarget {
     /// A relation of the catalog.
     Relation(u32),
     /// A relation that a literal names.
@@ -132,7 +132,7 @@ pub enum Noted {
 
 /// A table, query or join of `FROM`, as names see it.
 #[derive(Clone, Debug)]
-pub struct Relation {
+pub struct FromRelation {
     /// Name by which columns are qualified.
     pub alias: String,
     /// Columns in order.
@@ -148,7 +148,7 @@ pub struct Relation {
     /// Whether its columns can be named without it.
     pub is_open: bool,
     /// Places that see the relation.
-    pub reach: Reach,
+    pub reach: Visibility,
     /// The number of the relation of the catalog by whose name it goes.
     pub own: Option<u32>,
     /// The number of the system table that it is, if that one's first column is never null.
@@ -159,7 +159,7 @@ pub struct Relation {
 
 /// From where a relation is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Visibility {
     /// Everywhere.
     All,
     /// From what is LATERAL, if the join allows it.
@@ -169,35 +169,47 @@ pub enum Reach {
     },
 }
 
-impl Relation {
+impl FromRelation {
     /// One whose columns stand side by side in the row.
     pub fn new(
         alias: impl Into<String>,
         columns: Vec<ColumnInfo>,
         first: usize,
         table: Option<&Arc<TableInfo>>,
-    ) -> Relation {
+    ) -> FromRelation {
         let values = (first..first + columns.len()).map(Expr::Column).collect();
         let (alias, table) = (alias.into(), table.cloned());
-        let (is_named, is_open, reach, own) = (true, true, Reach::All, None);
-        Relation { alias, columns, values, first, table, is_named, is_open, reach, own, system: None, is_value: false }
+        let (is_named, is_open, reach, own) = (true, true, Visibility::All, None);
+        FromRelation {
+            alias,
+            columns,
+            values,
+            first,
+            table,
+            is_named,
+            is_open,
+            reach,
+            own,
+            system: None,
+            is_value: false,
+        }
     }
 }
 
 /// Where names are looked up.
-pub struct Scope<'p> {
+pub struct NameScope<'p> {
     /// Relations of the FROM.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<FromRelation>,
     /// Columns of a row.
     pub width: usize,
     /// The enclosing query's.
-    parent: Option<&'p Scope<'p>>,
+    parent: Option<&'p NameScope<'p>>,
     /// What is being bound sees relations that only LATERAL sees.
     is_lateral: Cell<bool>,
     /// Which part of the query is being bound.
     pub clause: Cell<Clause>,
     /// Aggregates, window functions and sets, as they are met.
-    calls: RefCell<Calls>,
+    calls: RefCell<QueryCalls>,
     /// `WINDOW`
     windows: Vec<ast::WindowDefinition>,
     /// Columns that were named outside of aggregates, and where.
@@ -206,9 +218,9 @@ pub struct Scope<'p> {
     since: u64,
 }
 
-impl Default for Scope<'_> {
+impl Default for NameScope<'_> {
     fn default() -> Self {
-        Scope {
+        NameScope {
             relations: Vec::new(),
             width: 0,
             parent: None,
@@ -223,7 +235,7 @@ impl Default for Scope<'_> {
 }
 
 /// A query, bound.
-pub struct Bound {
+pub struct BoundQuery {
     /// Plan of the query.
     pub plan: Plan,
     /// Columns of its result.
@@ -232,9 +244,9 @@ pub struct Bound {
     pub names: u64,
 }
 
-impl Bound {
-    fn new(plan: Plan, columns: Vec<ColumnInfo>) -> Bound {
-        Bound { plan, columns, names: 0 }
+impl BoundQuery {
+    fn new(plan: Plan, columns: Vec<ColumnInfo>) -> BoundQuery {
+        BoundQuery { plan, columns, names: 0 }
     }
 }
 
@@ -262,7 +274,7 @@ impl<'c> Binder<'c> {
             tables: RefCell::default(),
             uses: RefCell::default(),
             notes: RefCell::default(),
-            views: Views::Expanded(Vec::new()),
+            views: ViewExpansion::Expanded(Vec::new()),
             target: Cell::default(),
             names: Cell::new(0),
             named: RefCell::default(),
@@ -272,7 +284,7 @@ impl<'c> Binder<'c> {
     /// Takes views by their definitions only, for whoever needs names and types, not rows: a definition, as in
     /// PostgreSQL, does not depend on whether the views that it names can be used.
     pub fn without_expansion(self) -> Self {
-        Binder { views: Views::Opaque, ..self }
+        Binder { views: ViewExpansion::Opaque, ..self }
     }
 
     /// Also notes what names stand for; see [`Binder::take_notes`].
@@ -282,13 +294,13 @@ impl<'c> Binder<'c> {
     }
 
     /// What was noted.
-    pub fn take_notes(&self) -> Vec<Note> {
+    pub fn take_notes(&self) -> Vec<NameReference> {
         self.notes.take().unwrap_or_default()
     }
 
-    fn note(&self, span: Span, of: impl FnOnce() -> Noted) {
+    fn note(&self, span: Span, of: impl FnOnce() -> NameTarget) {
         if let Some(notes) = self.notes.borrow_mut().as_mut() {
-            notes.push(Note { span, of: of() });
+            notes.push(NameReference { span, of: of() });
         }
     }
 
@@ -305,13 +317,13 @@ impl<'c> Binder<'c> {
     }
 
     /// Says whether two expressions of a query say the same.
-    fn are_same(&self, left: &Expr, right: &Expr, scope: &Scope<'_>) -> bool {
-        is_same(left, right, Some(Copies { since: scope.since, names: &self.named.borrow() }))
+    fn are_same(&self, left: &Expr, right: &Expr, scope: &NameScope<'_>) -> bool {
+        is_same(left, right, Some(QueryCopies { since: scope.since, names: &self.named.borrow() }))
     }
 
     /// Says whether two calls of functions that return sets say the same.
-    fn are_same_sets(&self, left: &SetCall, right: &SetCall, scope: &Scope<'_>) -> bool {
-        is_same_set(left, right, Some(Copies { since: scope.since, names: &self.named.borrow() }))
+    fn are_same_sets(&self, left: &SetCall, right: &SetCall, scope: &NameScope<'_>) -> bool {
+        is_same_set(left, right, Some(QueryCopies { since: scope.since, names: &self.named.borrow() }))
     }
 
     /// The statements of `WITH` that change rows, for whoever runs the whole.
@@ -383,10 +395,10 @@ impl<'c> Binder<'c> {
     }
 }
 
-impl<'p> Scope<'p> {
+impl<'p> NameScope<'p> {
     /// Empty scope within another.
-    pub fn inside(parent: Option<&'p Scope<'p>>) -> Scope<'p> {
-        Scope { parent, ..Scope::default() }
+    pub fn inside(parent: Option<&'p NameScope<'p>>) -> NameScope<'p> {
+        NameScope { parent, ..NameScope::default() }
     }
 
     /// Number of queries that it stands in.
@@ -395,14 +407,14 @@ impl<'p> Scope<'p> {
     }
 
     /// Adds a relation behind the others.
-    pub fn add(&mut self, relation: Relation, width: usize) -> SqlResult<()> {
+    pub fn add(&mut self, relation: FromRelation, width: usize) -> SqlResult<()> {
         statement::pulse::tick(self.relations.len())?;
         // Tables of two schemas are told apart by these, unless one has an alias.
-        let are_apart = |other: &Relation| match (relation.own, other.own) {
+        let are_apart = |other: &FromRelation| match (relation.own, other.own) {
             (Some(own), Some(other)) => own != other,
             _ => false,
         };
-        let is_taken = |other: &Relation| other.is_named && other.alias == relation.alias && !are_apart(other);
+        let is_taken = |other: &FromRelation| other.is_named && other.alias == relation.alias && !are_apart(other);
         if relation.is_named && self.relations.iter().any(is_taken) {
             let message = format!("table name \"{}\" specified more than once", relation.alias);
             return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));

@@ -3,7 +3,7 @@
 //! **Invariant:** a name without a schema is the first one of the search path; one that is not there is `42P01`, or `3F000` if not even its
 //! schema is.
 
-use super::{Binder, Bound, Views};
+use super::{Binder, BoundQuery, ViewExpansion};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan};
 use catalog::{DATABASE, Relation, TableInfo, ViewInfo};
@@ -14,7 +14,7 @@ use types::datum::Datum;
 
 /// A name with its schema, if it says one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Qualified {
+pub struct QualifiedName {
     pub schema: Option<String>,
     pub name: String,
 }
@@ -24,14 +24,14 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// Another database's, too many parts.
-    pub fn qualified(&self, name: &ast::ObjectName) -> SqlResult<Qualified> {
+    pub fn qualified(&self, name: &ast::ObjectName) -> SqlResult<QualifiedName> {
         let mut parts: Vec<String> = name.parts.iter().map(|part| part.to_string()).collect();
         if parts.len() == 3 && parts[0] == DATABASE {
             parts.remove(0);
         }
         match &mut parts[..] {
-            [name] => Ok(Qualified { schema: None, name: std::mem::take(name) }),
-            [schema, name] => Ok(Qualified { schema: Some(std::mem::take(schema)), name: std::mem::take(name) }),
+            [name] => Ok(QualifiedName { schema: None, name: std::mem::take(name) }),
+            [schema, name] => Ok(QualifiedName { schema: Some(std::mem::take(schema)), name: std::mem::take(name) }),
             parts if parts.len() == 3 => {
                 let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
                 Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name))
@@ -44,7 +44,7 @@ impl Binder<'_> {
     }
 
     /// The relation of this name, if there is one.
-    pub fn find(&self, name: &Qualified) -> Option<&Relation> {
+    pub fn find(&self, name: &QualifiedName) -> Option<&Relation> {
         match &name.schema {
             Some(schema) => self.catalog.relation_in(schema, &name.name),
             None => self.catalog.relation(self.path, &name.name),
@@ -53,7 +53,7 @@ impl Binder<'_> {
 
     /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
     /// says otherwise.
-    pub fn system_table(&self, name: &Qualified) -> Option<Arc<catalog::SystemTable>> {
+    pub fn system_table(&self, name: &QualifiedName) -> Option<Arc<catalog::SystemTable>> {
         let find = |schema: &str| catalog::system::find(schema, &name.name, self.env.seen().map(Arc::as_ref));
         if let Some(schema) = &name.schema {
             return find(schema);
@@ -80,7 +80,7 @@ impl Binder<'_> {
     pub fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let found = self.relation_in_query(name);
         let qualified = found.is_err().then(|| self.qualified(name)).transpose()?;
-        if let Some(Qualified { schema: Some(schema), .. }) = qualified
+        if let Some(QualifiedName { schema: Some(schema), .. }) = qualified
             && self.catalog.schema(&schema).is_none()
         {
             let message = format!("schema \"{schema}\" does not exist");
@@ -113,18 +113,18 @@ impl Binder<'_> {
     }
 
     /// One row of a table as names see it.
-    pub fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::Relation {
-        super::Relation::new(name, columns, 0, None)
+    pub fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::FromRelation {
+        super::FromRelation::new(name, columns, 0, None)
     }
 
     /// A view's query. Its names are looked up as they were when it was made.
     ///
     /// # Errors
     /// `42P17`: the view is reached by its own query.
-    pub fn view(&self, view: &ViewInfo) -> SqlResult<Bound> {
+    pub fn view(&self, view: &ViewInfo) -> SqlResult<BoundQuery> {
         let outer = match &self.views {
-            Views::Expanded(outer) => outer,
-            Views::Opaque => {
+            ViewExpansion::Expanded(outer) => outer,
+            ViewExpansion::Opaque => {
                 let column = |(at, (name, kind)): (usize, &(String, types::SqlType))| ColumnInfo {
                     name: name.clone(),
                     kind: *kind,
@@ -134,7 +134,7 @@ impl Binder<'_> {
                 // Nobody runs it, but plans may be compared: it says which view this is.
                 let which = view.columns.iter().map(|_| Expr::Constant(Datum::Oid(view.oid))).collect();
                 let columns = view.columns.iter().enumerate().map(column).collect();
-                return Ok(Bound::new(Plan::Values(vec![which]), columns));
+                return Ok(BoundQuery::new(Plan::Values(vec![which]), columns));
             }
         };
         if outer.contains(&view.oid) {
@@ -142,7 +142,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message).nowhere());
         }
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
-        let views = Views::Expanded(outer.iter().copied().chain([view.oid]).collect());
+        let views = ViewExpansion::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
         // Its places are in another text.
         let bound = syntax::grammar::query(&view.text).and_then(|query| inner.query(&query, None));
@@ -179,7 +179,7 @@ impl Binder<'_> {
 }
 
 /// `42P01` for this name.
-pub fn no_relation(name: &Qualified) -> SqlError {
+pub fn no_relation(name: &QualifiedName) -> SqlError {
     let full = match &name.schema {
         Some(schema) => format!("{schema}.{}", name.name),
         None => name.name.clone(),

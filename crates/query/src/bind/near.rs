@@ -1,17 +1,17 @@
 //! Which column was perhaps meant by a name that is none: the hint of PostgreSQL's `errorMissingColumn`.
 
-use super::{Relation, Scope};
+use super::{FromRelation, NameScope};
 
 /// How many letters may be different at most.
 const DISTANCE_MAX: usize = 3;
 
 /// What is nearest so far: one column, or two at the same distance, of the tables by these names.
-struct Nearest {
+struct NearestColumns {
     distance: usize,
     found: Vec<(String, String)>,
 }
 
-impl Nearest {
+impl NearestColumns {
     /// `updateFuzzyAttrMatchState`
     fn look(&mut self, table: &str, column: &str, wanted: &str, penalty: usize) {
         if self.distance < penalty || column.is_empty() {
@@ -38,8 +38,8 @@ impl Nearest {
 }
 
 /// The hint, if there is a column whose name is like this one; `table` is the qualifier that was written.
-pub(super) fn hint(table: Option<&str>, wanted: &str, scope: &Scope<'_>) -> Option<String> {
-    let mut nearest = Nearest { distance: DISTANCE_MAX + 1, found: Vec::new() };
+pub(super) fn hint(table: Option<&str>, wanted: &str, scope: &NameScope<'_>) -> Option<String> {
+    let mut nearest = NearestColumns { distance: DISTANCE_MAX + 1, found: Vec::new() };
     let mut at = Some(scope);
     while let Some(here) = at {
         for relation in here.relations.iter().filter(|one| one.is_named && !is_join(one)) {
@@ -60,7 +60,7 @@ pub(super) fn hint(table: Option<&str>, wanted: &str, scope: &Scope<'_>) -> Opti
 }
 
 /// A join has no columns of its own.
-fn is_join(relation: &Relation) -> bool {
+fn is_join(relation: &FromRelation) -> bool {
     let is_own = |(at, value): (usize, &crate::plan::Expr)| matches!(value, crate::plan::Expr::Column(own) if *own == relation.first + at);
     !relation.values.iter().enumerate().all(is_own)
 }

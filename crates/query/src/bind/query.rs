@@ -6,7 +6,7 @@ use super::place::start;
 use super::recursion::{in_order, looks_out};
 use super::select::lock_word;
 use super::sets::{composite, field_name};
-use super::{Binder, Bound, Clause, Noted, Scope, column_info, settled};
+use super::{Binder, BoundQuery, Clause, NameScope, NameTarget, column_info, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Plan, SetOperation, SortKey, Typed, has_working, is_volatile_plan, move_inward, new_id};
 use crate::rewrite::is_simple;
@@ -40,7 +40,7 @@ const VALUE: usize = 16;
 
 /// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
 #[derive(Default)]
-pub(super) struct Tail<'q> {
+pub(super) struct QueryTail<'q> {
     pub(super) order: &'q [ast::SortBy],
     pub(super) limit: Option<Expr>,
     pub(super) offset: Option<Expr>,
@@ -51,7 +51,7 @@ pub(super) struct Tail<'q> {
 
 impl Binder<'_> {
     /// Binds a query; `parent` is the scope of the query that it stands in.
-    pub fn query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+    pub fn query(&self, query: &ast::Query, parent: Option<&NameScope<'_>>) -> SqlResult<BoundQuery> {
         statement::stack::check()?;
         let is_top = self.is_top.replace(false);
         let with_before = self.with.borrow().len();
@@ -65,7 +65,7 @@ impl Binder<'_> {
     }
 
     /// Order, limit and locks of a query's rows.
-    fn tail<'q>(&self, query: &'q ast::Query, parent: Option<&Scope<'_>>) -> SqlResult<Tail<'q>> {
+    fn tail<'q>(&self, query: &'q ast::Query, parent: Option<&NameScope<'_>>) -> SqlResult<QueryTail<'q>> {
         let ast::Query { with: _, body: _, order_by, limit, locking, span: _ } = query;
         let ast::Limit { count, offset, with_ties } = limit;
         if *with_ties && order_by.is_empty() {
@@ -76,16 +76,16 @@ impl Binder<'_> {
             let message = "SKIP LOCKED and WITH TIES options cannot be used together";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let nothing = Scope::inside(parent);
+        let nothing = NameScope::inside(parent);
         let limit = match count {
             None | Some(RowCount::All) => None,
             Some(RowCount::Expr(count)) => Some(self.count(count, "LIMIT", &nothing)?),
         };
         let offset = offset.as_ref().map(|offset| self.count(offset, "OFFSET", &nothing)).transpose()?;
-        Ok(Tail { order: order_by, limit, offset, with_ties: *with_ties, locks: locking })
+        Ok(QueryTail { order: order_by, limit, offset, with_ties: *with_ties, locks: locking })
     }
 
-    fn count(&self, expr: &ast::Expr, of: &str, scope: &Scope<'_>) -> SqlResult<Expr> {
+    fn count(&self, expr: &ast::Expr, of: &str, scope: &NameScope<'_>) -> SqlResult<Expr> {
         scope.clause.set(if of == "OFFSET" { Clause::Offset } else { Clause::Limit });
         let count = match self.expr(expr, scope) {
             Ok(count) => count,
@@ -111,7 +111,7 @@ impl Binder<'_> {
     pub(super) fn bind_with(
         &self,
         with: &ast::With,
-        parent: Option<&Scope<'_>>,
+        parent: Option<&NameScope<'_>>,
         is_top: bool,
         whole: Option<&ast::Query>,
     ) -> SqlResult<()> {
@@ -148,10 +148,10 @@ impl Binder<'_> {
     fn common_table(
         &self,
         table: &ast::CommonTable,
-        parent: Option<&Scope<'_>>,
+        parent: Option<&NameScope<'_>>,
         is_top: bool,
         is_recursive: bool,
-    ) -> SqlResult<Bound> {
+    ) -> SqlResult<BoundQuery> {
         let ast::CommonTable { name: _, columns: _, materialized: _, statement, unsupported } = table;
         if let Some((feature, span)) = unsupported {
             return Err(self.at_place(SqlError::unsupported(feature), *span));
@@ -181,7 +181,7 @@ impl Binder<'_> {
     }
 
     /// Returns the plan that stands where the next query of `WITH` is named. One that is inlined may be pulled up there.
-    fn common_plan(&self, plan: Plan, is_inline: bool, parent: Option<&Scope<'_>>) -> SqlResult<Plan> {
+    fn common_plan(&self, plan: Plan, is_inline: bool, parent: Option<&NameScope<'_>>) -> SqlResult<Plan> {
         let looks_out = looks_out(&plan);
         refuse!(
             looks_out && is_volatile_plan(&plan) =>
@@ -205,7 +205,11 @@ impl Binder<'_> {
     }
 
     /// The query of `WITH` that a name means.
-    pub(super) fn named_query(&self, name: &ast::ObjectName, scope: &Scope<'_>) -> SqlResult<Option<super::Named>> {
+    pub(super) fn named_query(
+        &self,
+        name: &ast::ObjectName,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Option<super::WithQuery>> {
         let [own] = &name.parts[..] else { return Ok(None) };
         if self.target.get() == Some(own.span.start) {
             return Ok(None);
@@ -232,7 +236,7 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    fn body(&self, body: &QueryBody, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+    fn body(&self, body: &QueryBody, tail: QueryTail<'_>, parent: Option<&NameScope<'_>>) -> SqlResult<BoundQuery> {
         match body {
             QueryBody::Select(select) => self.select(select, tail, parent),
             QueryBody::Values(rows) => {
@@ -258,8 +262,8 @@ impl Binder<'_> {
         operator: SetOperator,
         all: bool,
         written: [&ast::Query; 2],
-        parent: Option<&Scope<'_>>,
-    ) -> SqlResult<Bound> {
+        parent: Option<&NameScope<'_>>,
+    ) -> SqlResult<BoundQuery> {
         let (operation, of) = match operator {
             SetOperator::Union => (SetOperation::Union, "UNION"),
             SetOperator::Intersect => (SetOperation::Intersect, "INTERSECT"),
@@ -278,7 +282,7 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
             return Err(self.at_place(error, self.column_start(written[1], 0)));
         }
-        let kinds = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<_>>();
+        let kinds = |bound: &BoundQuery| bound.columns.iter().map(|column| column.kind).collect::<Vec<_>>();
         let (from_left, from_right) = (kinds(&left), kinds(&right));
         let common = |(at, (left, right)): (usize, (&SqlType, &SqlType))| {
             if left == right && left.kind != Kind::Unknown {
@@ -307,12 +311,12 @@ impl Binder<'_> {
             left: Box::new(self.converted(left.plan, &from_left, &to, Some(written[0]))?),
             right: Box::new(self.converted(right.plan, &from_right, &to, Some(written[1]))?),
         };
-        Ok(Bound::new(plan, columns))
+        Ok(BoundQuery::new(plan, columns))
     }
 
     /// `VALUES`
-    fn values(&self, rows: &[Vec<ast::Expr>], parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
-        let scope = Scope::inside(parent);
+    fn values(&self, rows: &[Vec<ast::Expr>], parent: Option<&NameScope<'_>>) -> SqlResult<BoundQuery> {
+        let scope = NameScope::inside(parent);
         scope.clause.set(Clause::Values);
         self.check_widths(rows)?;
         let mut bound: Bulk<Vec<Typed>> = Vec::with_capacity(rows.len()).into();
@@ -339,7 +343,7 @@ impl Binder<'_> {
             }
             columns.push(column_info(format!("column{}", at + 1), kind));
         }
-        Ok(Bound::new(Plan::Values(rows.into_inner()), columns))
+        Ok(BoundQuery::new(Plan::Values(rows.into_inner()), columns))
     }
 
     /// # Errors
@@ -352,7 +356,7 @@ impl Binder<'_> {
     }
 
     /// Order and limit of something whose columns are all there is.
-    fn ordered(&self, bound: Bound, tail: Tail<'_>) -> SqlResult<Bound> {
+    fn ordered(&self, bound: BoundQuery, tail: QueryTail<'_>) -> SqlResult<BoundQuery> {
         let mut keys = Vec::new();
         for key in tail.order {
             let Some(at) = self.output_column("ORDER BY", &key.value, &bound.columns, |a, b| a == b)? else {
@@ -365,7 +369,7 @@ impl Binder<'_> {
         if !keys.is_empty() {
             plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
         }
-        Ok(Bound::new(limited(plan, tail, keys), bound.columns))
+        Ok(BoundQuery::new(limited(plan, tail, keys), bound.columns))
     }
 
     /// Error of a key that is no column of the result that it orders.
@@ -463,7 +467,7 @@ impl Binder<'_> {
     }
 
     /// The select list.
-    pub fn projection(&self, list: &[ast::SelectItem], scope: &Scope<'_>) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
+    pub fn projection(&self, list: &[ast::SelectItem], scope: &NameScope<'_>) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
         let mut items = Vec::new();
         for item in list {
             if ITEMS_MAX <= items.len() {
@@ -479,7 +483,7 @@ impl Binder<'_> {
     fn list_item(
         &self,
         item: &ast::SelectItem,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         items: &mut Vec<(ColumnInfo, Expr)>,
     ) -> SqlResult<()> {
         let ast::SelectItem { value, label, span: _ } = item;
@@ -514,12 +518,12 @@ impl Binder<'_> {
     }
 
     /// Adds the columns of a `*` that stands there.
-    fn star(&self, place: Span, scope: &Scope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
+    fn star(&self, place: Span, scope: &NameScope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
         if scope.relations.is_empty() {
             let message = "SELECT * with no tables specified is not valid";
             return Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), place));
         }
-        self.note(place, || Noted::Star(columns_in(scope, None)));
+        self.note(place, || NameTarget::Star(columns_in(scope, None)));
         self.all_columns(None, scope, place, items);
         Ok(())
     }
@@ -529,21 +533,21 @@ impl Binder<'_> {
         &self,
         name: &ObjectName,
         place: Span,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         items: &mut Vec<(ColumnInfo, Expr)>,
     ) -> SqlResult<()> {
         let alias = name.parts.last();
         let no_relation = || self.at_name(self.no_relation(alias.map_or("", |alias| &alias.text), scope), name);
         let of = self.qualifier(&name.parts).ok_or_else(no_relation)?;
         alias.map_or(Ok(()), |alias| self.is_one(&of, scope, alias))?;
-        self.note(place, || Noted::Star(columns_in(scope, Some(&of))));
+        self.note(place, || NameTarget::Star(columns_in(scope, Some(&of))));
         match self.all_columns(Some(&of), scope, place, items) {
             true => Ok(()),
             false => Err(no_relation()),
         }
     }
 
-    fn item(&self, name: String, value: Typed, scope: &Scope<'_>) -> (ColumnInfo, Expr) {
+    fn item(&self, name: String, value: Typed, scope: &NameScope<'_>) -> (ColumnInfo, Expr) {
         let origin = match value.expr {
             Expr::Column(slot) => {
                 scope.relations.iter().filter(|relation| relation.table.is_some()).find_map(|relation| {
@@ -562,7 +566,7 @@ impl Binder<'_> {
     fn all_columns(
         &self,
         of: Option<&Qualifier>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         place: Span,
         items: &mut Vec<(ColumnInfo, Expr)>,
     ) -> bool {
@@ -581,12 +585,12 @@ impl Binder<'_> {
 }
 
 /// Says whether a relation's columns are meant by `*`, or by `of.*`.
-fn is_meant(relation: &super::Relation, of: Option<&Qualifier>) -> bool {
+fn is_meant(relation: &super::FromRelation, of: Option<&Qualifier>) -> bool {
     of.map_or(relation.is_open, |of| of.is(relation))
 }
 
 /// The columns that `*` stands for, or `of.*`, as they are named.
-fn columns_in(scope: &Scope<'_>, of: Option<&Qualifier>) -> Vec<(Option<String>, String)> {
+fn columns_in(scope: &NameScope<'_>, of: Option<&Qualifier>) -> Vec<(Option<String>, String)> {
     let relations = scope.relations.iter().filter(|relation| is_meant(relation, of));
     relations
         .flat_map(|relation| {
@@ -597,8 +601,8 @@ fn columns_in(scope: &Scope<'_>, of: Option<&Qualifier>) -> Vec<(Option<String>,
 }
 
 /// The rows that `LIMIT`, `OFFSET` and `FETCH` leave, which are ordered by these keys.
-pub(super) fn limited(plan: Plan, tail: Tail<'_>, keys: Vec<SortKey>) -> Plan {
-    let Tail { order: _, limit, offset, with_ties, locks: _ } = tail;
+pub(super) fn limited(plan: Plan, tail: QueryTail<'_>, keys: Vec<SortKey>) -> Plan {
+    let QueryTail { order: _, limit, offset, with_ties, locks: _ } = tail;
     if limit.is_none() && offset.is_none() {
         return plan;
     }
@@ -608,7 +612,7 @@ pub(super) fn limited(plan: Plan, tail: Tail<'_>, keys: Vec<SortKey>) -> Plan {
 
 /// Strength of a name: a cast or CASE around a weak one gives its own (PostgreSQL's `FigureColname`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Strength {
+enum NameStrength {
     Weak,
     Strong,
 }
@@ -651,8 +655,8 @@ fn first_name(query: &ast::Query) -> Option<String> {
 }
 
 /// Returns the name that an expression gives its column.
-fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
-    let strong = |name: &str| Some((name.to_owned(), Strength::Strong));
+fn figured(expr: &ast::Expr) -> Option<(String, NameStrength)> {
+    let strong = |name: &str| Some((name.to_owned(), NameStrength::Strong));
     match &expr.kind {
         ExprKind::Column(name) => strong(name.parts.last()?),
         ExprKind::Call(call) => strong(call.name.parts.last()?),
@@ -665,13 +669,13 @@ fn figured(expr: &ast::Expr) -> Option<(String, Strength)> {
             last.map_or_else(|| figured(of), |field| strong(field))
         }
         ExprKind::Cast { value, to, style: _ } => match figured(value) {
-            Some((name, Strength::Strong)) => strong(&name),
+            Some((name, NameStrength::Strong)) => strong(&name),
             Some(inner) if is_planted("nested_cast_label") => Some(inner),
-            Some((_, Strength::Weak)) | None => Some((super::typing::short_name(to), Strength::Weak)),
+            Some((_, NameStrength::Weak)) | None => Some((super::typing::short_name(to), NameStrength::Weak)),
         },
         ExprKind::Case { otherwise, .. } => match otherwise.as_deref().and_then(figured) {
-            Some((name, Strength::Strong)) => strong(&name),
-            Some((_, Strength::Weak)) | None => Some(("case".to_owned(), Strength::Weak)),
+            Some((name, NameStrength::Strong)) => strong(&name),
+            Some((_, NameStrength::Weak)) | None => Some(("case".to_owned(), NameStrength::Weak)),
         },
         ExprKind::Exists(_) => strong("exists"),
         ExprKind::Array(_) | ExprKind::ArrayQuery(_) => strong("array"),
@@ -723,16 +727,16 @@ fn session_name(value: SessionValue) -> &'static str {
 
 /// Number of times that each relation is named without a schema in a query.
 fn references(query: &ast::Query) -> HashMap<String, usize> {
-    let mut counts = References::default();
+    let mut counts = ReferenceCounts::default();
     visit::query(query, &mut counts);
     counts.0
 }
 
 /// Counts by name.
 #[derive(Default)]
-struct References(HashMap<String, usize>);
+struct ReferenceCounts(HashMap<String, usize>);
 
-impl Visitor for References {
+impl Visitor for ReferenceCounts {
     fn relation(&mut self, name: &ObjectName) {
         if let [name] = &name.parts[..] {
             *self.0.entry(name.to_string()).or_insert(0) += 1;

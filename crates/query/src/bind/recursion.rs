@@ -4,7 +4,7 @@
 //! once, where more rows there can only mean more rows of the result.
 
 use super::place::start;
-use super::{Binder, Bound, Scope, settled};
+use super::{Binder, BoundQuery, NameScope, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Plan, Recursive, new_id, slots_of_plan};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -20,7 +20,7 @@ use types::SqlType;
 const INVALID_RECURSION: SqlState = SqlState::INVALID_RECURSION;
 
 /// A recursive query whose terms are being bound.
-pub(super) struct Recursion {
+pub(super) struct BindingRecursion {
     id: u64,
     name: String,
     /// Construct that its name stands in, where it may not.
@@ -30,7 +30,7 @@ pub(super) struct Recursion {
 
 /// Walk over the relations that a statement names and that are none of its own WITH queries, as PostgreSQL's
 /// `makeDependencyGraphWalker`.
-struct Free<F> {
+struct FreeRelations<F> {
     found: F,
     /// Names of the WITH queries that are in view.
     hidden: Vec<String>,
@@ -38,7 +38,7 @@ struct Free<F> {
     around: Vec<(usize, bool)>,
 }
 
-impl<F: FnMut(&str)> Visitor for Free<F> {
+impl<F: FnMut(&str)> Visitor for FreeRelations<F> {
     fn relation(&mut self, name: &ast::ObjectName) {
         if let [own] = &name.parts[..]
             && pulse::walk(pulse::ITEM).is_ok()
@@ -70,7 +70,7 @@ impl<F: FnMut(&str)> Visitor for Free<F> {
 
 /// Calls `found` with the names of the relations of a statement that are none of its own WITH queries.
 fn visit_free(statement: &CommonStatement, found: impl FnMut(&str)) {
-    let mut visitor = Free { found, hidden: Vec::new(), around: Vec::new() };
+    let mut visitor = FreeRelations { found, hidden: Vec::new(), around: Vec::new() };
     visit::common_statement(statement, &mut visitor);
 }
 
@@ -182,7 +182,11 @@ impl Binder<'_> {
     }
 
     /// A query of `WITH RECURSIVE`, if it names itself.
-    pub(super) fn recursive(&self, table: &ast::CommonTable, parent: Option<&Scope<'_>>) -> SqlResult<Option<Bound>> {
+    pub(super) fn recursive(
+        &self,
+        table: &ast::CommonTable,
+        parent: Option<&NameScope<'_>>,
+    ) -> SqlResult<Option<BoundQuery>> {
         let name = &table.name;
         if !names(&table.statement, name) {
             return Ok(None);
@@ -237,12 +241,12 @@ impl Binder<'_> {
         &self,
         table: &ast::CommonTable,
         (left, right, all): (&ast::Query, &ast::Query, bool),
-        parent: Option<&Scope<'_>>,
-    ) -> SqlResult<Option<Bound>> {
+        parent: Option<&NameScope<'_>>,
+    ) -> SqlResult<Option<BoundQuery>> {
         let id = new_id();
         let name = table.name.to_string();
         let term = |term: &ast::Query, columns: Vec<ColumnInfo>, within: Option<&'static str>| {
-            self.recursions.borrow_mut().push(Recursion { id, name: name.clone(), within, references: 0 });
+            self.recursions.borrow_mut().push(BindingRecursion { id, name: name.clone(), within, references: 0 });
             self.with.borrow_mut().push((name.clone(), Plan::Working(id), columns, 0));
             let bound = self.query(term, parent);
             self.with.borrow_mut().pop();
@@ -267,7 +271,7 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
             return Err(self.at_place(error, self.column_start(right, 0)));
         }
-        let types = |bound: &Bound| bound.columns.iter().map(|column| column.kind).collect::<Vec<SqlType>>();
+        let types = |bound: &BoundQuery| bound.columns.iter().map(|column| column.kind).collect::<Vec<SqlType>>();
         let (from_first, from_step) = (types(&first), types(&step));
         let to: Vec<SqlType> = columns.iter().map(|column| column.kind).collect();
         self.check_types(&table.name, [&to, &from_step], [left, right])?;
@@ -278,7 +282,7 @@ impl Binder<'_> {
         let looks_out = looks_out(&first) || looks_out(&step);
         let references = AtomicUsize::new(0);
         let plan = Plan::Recursive(Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
-        Ok(Some(Bound::new(plan, columns)))
+        Ok(Some(BoundQuery::new(plan, columns)))
     }
 
     /// # Errors

@@ -3,13 +3,13 @@
 //! **Invariant:** the parts of a query are bound over the rows of `FROM`; then come grouping, sets, and the order, each in a
 //! plan above the one before.
 
-use super::calls::Calls;
-use super::group::{Grouping, Layout};
-use super::query::{Tail, limited};
-use super::{Binder, Bound, Clause, Scope, settled};
+use super::calls::QueryCalls;
+use super::group::{GroupedRowLayout, Grouping};
+use super::query::{QueryTail, limited};
+use super::{Binder, BoundQuery, Clause, NameScope, settled};
 use crate::plan::{
-    AggregateCall, ColumnInfo, Expr, Hold, JoinGroup, Lock, Plan, Slots, SortKey, Typed, WindowCall, all_of, slots_of,
-    split,
+    AggregateCall, ColumnInfo, Expr, Hold, JoinGroup, Plan, Slots, SortKey, TableRowLock, Typed, WindowCall, all_of,
+    slots_of, split,
 };
 use crate::rewrite::{from_clause, pull_up};
 use engine::{RowLock, TableLock, Wait};
@@ -22,12 +22,12 @@ use types::ops::CastContext;
 use types::{Kind, SqlType};
 
 /// Values that are computed of each row: the select list, and behind it those that only the order wants.
-pub(super) struct Values {
+pub(super) struct SelectValues {
     pub(super) columns: Vec<ColumnInfo>,
     pub(super) all: Vec<Expr>,
 }
 
-impl Values {
+impl SelectValues {
     /// Where a value stands; it is added if it is not there.
     fn place(&mut self, value: Expr, is_same: impl Fn(&Expr, &Expr) -> bool) -> usize {
         self.all.iter().position(|own| is_same(own, &value)).unwrap_or_else(|| {
@@ -38,11 +38,16 @@ impl Values {
 }
 
 impl Binder<'_> {
-    pub(super) fn select(&self, select: &ast::Select, tail: Tail<'_>, parent: Option<&Scope<'_>>) -> SqlResult<Bound> {
+    pub(super) fn select(
+        &self,
+        select: &ast::Select,
+        tail: QueryTail<'_>,
+        parent: Option<&NameScope<'_>>,
+    ) -> SqlResult<BoundQuery> {
         let ast::Select { distinct, list, into, from, condition, group_by, is_group_distinct, having, windows } =
             select;
         refuse!(into.is_some() => "SELECT INTO", *is_group_distinct => "GROUP BY DISTINCT");
-        let mut scope = Scope::inside(parent);
+        let mut scope = NameScope::inside(parent);
         let mut tree = self.from(from, &mut scope)?;
         self.check_windows(windows)?;
         scope.windows.clone_from(windows);
@@ -51,7 +56,7 @@ impl Binder<'_> {
 
         inside(Clause::SelectList);
         let (columns, all) = self.projection(list, &scope)?.into_iter().unzip();
-        let mut values = Values { columns, all };
+        let mut values = SelectValues { columns, all };
         self.add_names(scope.relations.iter().map(|relation| &relation.alias));
         self.add_names(values.columns.iter().map(|column| &column.name));
         inside(Clause::Where);
@@ -124,10 +129,15 @@ impl Binder<'_> {
             false => (tree.outer_joins(), all_of(selection.iter().chain(&tree.conditions).cloned().collect())),
         };
 
-        let Calls { aggregates, windows, mut sets, groupings } = calls;
+        let QueryCalls { aggregates, windows, mut sets, groupings } = calls;
         let mut windows: Vec<WindowCall> = windows.into_iter().map(|(_, call, _)| call).collect();
-        let mut layout =
-            Layout { aggregates: 0, set: None, windows: scope.width, sets: scope.width, groupings: Vec::new() };
+        let mut layout = GroupedRowLayout {
+            aggregates: 0,
+            set: None,
+            windows: scope.width,
+            sets: scope.width,
+            groupings: Vec::new(),
+        };
         let mut aggregates: Vec<_> = aggregates.into_iter().map(|(_, call, _)| call).collect();
         let of_rows = match grouping.sets {
             None => having.iter().cloned().flat_map(split).filter(super::group::is_of_rows).collect(),
@@ -219,7 +229,7 @@ impl Binder<'_> {
         }
         let waits = waits_for_order(&values, &keys, on.as_deref(), !tail.order.is_empty(), is_distinct, layout.sets);
         if waits && locks.is_empty() {
-            let Values { mut columns, all } = values;
+            let SelectValues { mut columns, all } = values;
             columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
             plan = Plan::Sort { input: Box::new(plan), keys: source_keys };
             if let Some(on) = on {
@@ -236,18 +246,18 @@ impl Binder<'_> {
             let has_extra = all.len() != width;
             plan = limited(
                 Plan::Project { input: Box::new(plan), columns: all },
-                Tail { order: &[], locks: &[], ..tail },
+                QueryTail { order: &[], locks: &[], ..tail },
                 keys,
             );
             if has_extra {
                 plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
             }
-            return Ok(Bound::new(plan, columns));
+            return Ok(BoundQuery::new(plan, columns));
         }
         if !sets.is_empty() {
             plan = Plan::Sets { input: Box::new(plan), calls: sets };
         }
-        let Values { mut columns, all: mut values } = values;
+        let SelectValues { mut columns, all: mut values } = values;
         if is_distinct {
             columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
         }
@@ -264,9 +274,9 @@ impl Binder<'_> {
                 self.will_hold(&lock.table, hold);
             }
             plan = Plan::Lock { input: Box::new(plan), locks, joins, condition };
-            plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+            plan = limited(plan, QueryTail { order: &[], locks: &[], ..tail }, keys);
             values.truncate(width);
-            return Ok(Bound::new(Plan::Project { input: Box::new(plan), columns: values }, columns));
+            return Ok(BoundQuery::new(Plan::Project { input: Box::new(plan), columns: values }, columns));
         }
         let extra = values.len() != width;
         plan = Plan::Project { input: Box::new(plan), columns: values };
@@ -284,20 +294,20 @@ impl Binder<'_> {
         if let Some(values) = on {
             plan = Plan::DistinctOn { input: Box::new(plan), values };
         }
-        plan = limited(plan, Tail { order: &[], locks: &[], ..tail }, keys);
+        plan = limited(plan, QueryTail { order: &[], locks: &[], ..tail }, keys);
         if extra {
             plan = Plan::Project { input: Box::new(plan), columns: (0..width).map(Expr::Column).collect() };
         }
-        Ok(Bound::new(plan, columns))
+        Ok(BoundQuery::new(plan, columns))
     }
 
     /// The order: each key is a column of the result, by its number or name, or a value of its own.
     fn order(
         &self,
         order: &[ast::SortBy],
-        values: &mut Values,
+        values: &mut SelectValues,
         is_distinct: bool,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         let width = values.columns.len();
@@ -324,7 +334,7 @@ impl Binder<'_> {
     }
 
     /// Type of an item by which rows are ordered or grouped: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
-    pub(super) fn settle(&self, values: &mut Values, at: usize) -> SqlResult<SqlType> {
+    pub(super) fn settle(&self, values: &mut SelectValues, at: usize) -> SqlResult<SqlType> {
         let kind = settled(values.columns[at].kind);
         if kind != values.columns[at].kind {
             let item = Typed::new(values.all[at].clone(), values.columns[at].kind);
@@ -338,9 +348,9 @@ impl Binder<'_> {
     fn distinct_on(
         &self,
         on: &[ast::Expr],
-        values: &mut Values,
+        values: &mut SelectValues,
         keys: &mut Vec<SortKey>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Vec<(Expr, Kind)>> {
         let mut places = Vec::with_capacity(on.len());
         let mut written = Vec::with_capacity(on.len());
@@ -391,8 +401,8 @@ impl Binder<'_> {
         Ok(places.into_iter().map(|(at, kind)| (Expr::Column(at), kind)).collect())
     }
 
-    fn locks(&self, clauses: &[ast::Locking], scope: &Scope<'_>, tree: &JoinGroup) -> SqlResult<Vec<Lock>> {
-        let mut locks: Vec<Lock> = Vec::new();
+    fn locks(&self, clauses: &[ast::Locking], scope: &NameScope<'_>, tree: &JoinGroup) -> SqlResult<Vec<TableRowLock>> {
+        let mut locks: Vec<TableRowLock> = Vec::new();
         for clause in clauses {
             if clause.of.is_empty() {
                 self.lock_relations(clause, None, scope, tree, &mut locks)?;
@@ -413,9 +423,9 @@ impl Binder<'_> {
         &self,
         clause: &ast::Locking,
         of: Option<&ast::Name>,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         tree: &JoinGroup,
-        locks: &mut Vec<Lock>,
+        locks: &mut Vec<TableRowLock>,
     ) -> SqlResult<()> {
         let ast::Locking { strength, of: _, wait, span: _ } = clause;
         let (mode, wait) = (mode_of(*strength), wait_of(*wait));
@@ -453,7 +463,7 @@ impl Binder<'_> {
                         (other, _) => other,
                     };
                 }
-                None => locks.push(Lock { table: Arc::clone(table), first: relation.first, mode, wait }),
+                None => locks.push(TableRowLock { table: Arc::clone(table), first: relation.first, mode, wait }),
             }
         }
         match of.filter(|_| !found) {
@@ -471,7 +481,7 @@ impl Binder<'_> {
 /// (`make_sort_input_target`): with `ORDER BY`, if it has sets of which none is a key, or volatile values that are none. Those
 /// are then made for the rows that are left, in their order.
 fn waits_for_order(
-    values: &Values,
+    values: &SelectValues,
     keys: &[SortKey],
     on: Option<&[(Expr, Kind)]>,
     is_ordered: bool,

@@ -1,6 +1,6 @@
 //! Functions of sequences.
 
-use super::{Binder, Noted};
+use super::{Binder, NameTarget};
 use crate::plan::{Expr, SequenceCall, Typed};
 use catalog::Relation;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -48,7 +48,7 @@ impl Binder<'_> {
         if let (Kind::Unknown, Expr::Constant(Datum::Text(digits))) = (argument.kind.kind, &argument.expr)
             && let Ok(oid) = digits.parse()
         {
-            self.note(place, || Noted::Literal(oid));
+            self.note(place, || NameTarget::Literal(oid));
             return Ok(Expr::Constant(Datum::Oid(oid)));
         }
         let is_literal = argument.kind.kind == Kind::Unknown;
@@ -60,7 +60,7 @@ impl Binder<'_> {
                 let relation = self.catalog.relation_written(self.path, written);
                 let relation = relation.map_err(|error| self.at_place(error, place))?;
                 if is_literal {
-                    self.note(place, || Noted::Literal(relation.oid()));
+                    self.note(place, || NameTarget::Literal(relation.oid()));
                 }
                 Ok(Expr::Constant(Datum::Oid(relation.oid())))
             }

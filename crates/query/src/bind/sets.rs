@@ -3,7 +3,7 @@
 use super::calls::SETS;
 use super::from::input;
 use super::functions::is_system;
-use super::{Binder, Clause, Relation, Scope, column_info};
+use super::{Binder, Clause, FromRelation, NameScope, column_info};
 use crate::plan::{Expr, InputKind, JoinGroup, SetCall, SetFunction, Slots, Typed, slots_of, visit};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -80,7 +80,7 @@ impl Binder<'_> {
     pub(super) fn without_sets<T>(
         &self,
         what: &str,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         bind: impl FnOnce() -> SqlResult<T>,
     ) -> SqlResult<T> {
         let before = scope.calls.borrow().sets.len();
@@ -99,7 +99,7 @@ impl Binder<'_> {
         name: &str,
         args: &[Argument],
         written: &ast::ObjectName,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), written));
         match scope.clause.get() {
@@ -135,7 +135,7 @@ impl Binder<'_> {
         &self,
         function: &FunctionCall,
         name: &str,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Vec<(&'static str, Typed)>> {
         if scope.clause.get() != Clause::SelectList {
             return Err(SqlError::unsupported("a composite value outside of a select list"));
@@ -278,7 +278,7 @@ impl Binder<'_> {
         written: &ast::Expr,
         is_numbered: bool,
         alias: Option<&ast::Alias>,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let call = match &written.kind {
             ExprKind::Call(call) => Some(&**call),
@@ -304,7 +304,7 @@ impl Binder<'_> {
     }
 
     /// Name by which a function of `FROM` is known.
-    fn name_in_from(&self, call: &FunctionCall, scope: &Scope<'_>) -> SqlResult<String> {
+    fn name_in_from(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlResult<String> {
         match &call.name.parts[..] {
             [name] => Ok(name.to_string()),
             [schema, name] if is_system(schema, name) => Ok(name.to_string()),
@@ -320,7 +320,7 @@ impl Binder<'_> {
         calls: Vec<(SetCall, SqlType)>,
         is_numbered: bool,
         alias: Option<&ast::Alias>,
-        scope: &mut Scope<'_>,
+        scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let first = scope.width;
         let alias_name = alias.and_then(|alias| alias.name.as_deref());
@@ -338,7 +338,7 @@ impl Binder<'_> {
         }
         let width = columns.len();
         let relation = self.relation(name, alias, columns, first, None)?;
-        scope.add(Relation { is_value: width == 1, ..relation }, width)?;
+        scope.add(FromRelation { is_value: width == 1, ..relation }, width)?;
         let calls: Vec<SetCall> = calls.into_iter().map(|(call, _)| call).collect();
         let mut needs = Slots::default();
         calls.iter().flat_map(|call| &call.arguments).for_each(|argument| needs.add_all(&slots_of(argument)));
@@ -346,7 +346,7 @@ impl Binder<'_> {
     }
 
     /// A value as a set of one.
-    fn set_of_one(&self, written: &ast::Expr, scope: &Scope<'_>) -> SqlResult<(SetCall, SqlType)> {
+    fn set_of_one(&self, written: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<(SetCall, SqlType)> {
         let value = self.expr(written, scope)?;
         let kind = super::settled(value.kind);
         let value = self.coerce(value, kind, CastContext::Implicit)?;
@@ -354,7 +354,7 @@ impl Binder<'_> {
     }
 
     /// Sets that a call in `FROM` returns side by side.
-    fn set_calls(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
+    fn set_calls(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
         let arguments = self.set_arguments(call, name, scope)?;
         if !fields_of(name).is_empty() {
             return self.composite_calls(name, arguments);
@@ -366,7 +366,7 @@ impl Binder<'_> {
     }
 
     /// Arguments of a function that returns a set.
-    fn set_arguments(&self, call: &FunctionCall, name: &str, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+    fn set_arguments(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         refuse!(call.is_variadic => "VARIADIC");
         if call.over.is_some() {
             return Err(super::window::not_windowed(name));

@@ -2,7 +2,7 @@
 
 use super::expr::negated_if;
 use super::sets::{composite, field_name};
-use super::{Binder, Scope};
+use super::{Binder, NameScope};
 use crate::plan::{Expr, Typed};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{self, ExprKind, Indirection, LikeKind, Name, ObjectName};
@@ -48,7 +48,7 @@ impl Binder<'_> {
         pattern: &ast::Expr,
         escape: Option<&ast::Expr>,
         at: Span,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let mut arguments = vec![self.expr(pattern, scope)?];
         if let Some(escape) = escape {
@@ -90,7 +90,7 @@ impl Binder<'_> {
         value: &ast::Expr,
         [low, high]: [&ast::Expr; 2],
         is_not: bool,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Expr> {
         // What is negated is told by the opposite operators.
         let (above, below) = if is_not { ("<", ">") } else { (">=", "<=") };
@@ -106,7 +106,7 @@ impl Binder<'_> {
         value: &ast::Expr,
         [one, other]: [&ast::Expr; 2],
         is_not: bool,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Expr> {
         let both =
             vec![self.between(value, [one, other], is_not, scope)?, self.between(value, [other, one], is_not, scope)?];
@@ -119,7 +119,7 @@ impl Binder<'_> {
         value: &ast::Expr,
         collation: &ObjectName,
         at: Span,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let value = self.expr(value, scope)?;
         check_collation(collation, value.kind.kind).map_err(|error| self.at_place(error, at))?;
@@ -127,7 +127,7 @@ impl Binder<'_> {
     }
 
     /// `a.b.c[1]`, `(value).field`, `(value).field[1]`, `value[1]`.
-    pub(super) fn access(&self, of: &ast::Expr, steps: &[Indirection], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn access(&self, of: &ast::Expr, steps: &[Indirection], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let (value, rest) = match steps {
             [Indirection::Field(_), Indirection::Field(_), ..] => {
                 return Err(SqlError::unsupported("a field of a field"));
@@ -148,7 +148,7 @@ impl Binder<'_> {
     }
 
     /// A field of a composite value.
-    fn field(&self, of: &ast::Expr, field: &Name, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn field(&self, of: &ast::Expr, field: &Name, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if let Some((function, name)) = composite(of) {
             let found = self.composite_in_list(function, name, scope)?.into_iter().find(|(own, _)| **own == **field);
             return found.map(|(_, value)| value).ok_or_else(|| {
@@ -175,7 +175,7 @@ impl Binder<'_> {
     }
 
     /// `array[index]`
-    fn element(&self, array: Typed, index: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn element(&self, array: Typed, index: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, typmod } = array.kind;
         // A name has its bytes as elements, which count from 0.
         let is_byte = kind == Kind::Name;
@@ -188,7 +188,7 @@ impl Binder<'_> {
     }
 
     /// `array[lower : upper]`
-    fn slice(&self, array: Typed, [lower, upper]: [Option<&ast::Expr>; 2], scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn slice(&self, array: Typed, [lower, upper]: [Option<&ast::Expr>; 2], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, typmod } = array.kind;
         check_array(kind)?;
         let bound = |bound: Option<&ast::Expr>, default: i32| match bound {
@@ -201,7 +201,7 @@ impl Binder<'_> {
     }
 
     /// Index or bound of a subscript.
-    fn subscript(&self, written: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Typed> {
+    fn subscript(&self, written: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let typed = self.expr(written, scope)?;
         let refused = || SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
         self.coerce(typed, Kind::Int4.into(), CastContext::Assignment)

@@ -5,7 +5,7 @@
 use super::expr::{HASHED_MIN, hashed, not, operator_name, truth};
 use super::place::start;
 use super::typing::{Equality, equality};
-use super::{Binder, Bound, Scope, settled};
+use super::{Binder, BoundQuery, NameScope, settled};
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Over, Plan, Slots, Typed, new_id, slots_of_plan};
 use crate::rewrite::{drop_unused, lifted};
@@ -42,7 +42,7 @@ pub(super) fn is_row(expr: &ast::Expr) -> bool {
 
 impl Binder<'_> {
     /// A query in an expression.
-    pub(super) fn subquery(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Bound> {
+    pub(super) fn subquery(&self, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<BoundQuery> {
         refuse!(!query.locking.is_empty() => "FOR UPDATE in a subquery");
         if let Some(what) = scope.clause.get().refuses_queries() {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {what}")));
@@ -69,14 +69,14 @@ impl Binder<'_> {
         Plan::Shared { id, plan: Arc::new(plan) }
     }
 
-    pub(super) fn exists(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn exists(&self, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let bound = self.subquery(query, scope)?;
         let mut plan = first_of(bound.plan, 1);
         drop_unused(&mut plan, &Slots::default());
         Ok(truth(Expr::Exists(Box::new(self.shared(plan, bound.names)))))
     }
 
-    pub(super) fn scalar(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn scalar(&self, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let bound = self.subquery(query, scope)?;
         let [column] = &bound.columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
@@ -85,7 +85,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Scalar(Box::new(self.shared(first_of(bound.plan, 2), bound.names))), column.kind))
     }
 
-    pub(super) fn array_query(&self, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn array_query(&self, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let bound = self.subquery(query, scope)?;
         let [column] = &bound.columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
@@ -98,7 +98,7 @@ impl Binder<'_> {
     }
 
     /// `x IN (query)`, of values or rows.
-    pub(super) fn in_query(&self, left: &ast::Expr, query: &ast::Query, scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn in_query(&self, left: &ast::Expr, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<Typed> {
         self.any_query(left, "=", false, query, scope)
     }
 
@@ -109,7 +109,7 @@ impl Binder<'_> {
         operator: &str,
         all: bool,
         query_written: &ast::Query,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let arguments = if is_row(left) { self.row_values(left, scope)? } else { vec![self.expr(left, scope)?] };
         let bound = self.subquery(query_written, scope)?;
@@ -159,7 +159,7 @@ impl Binder<'_> {
         operator: &OperatorName,
         quantifier: Quantifier,
         of: &QuantifiedOf,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let all = match quantifier {
             Quantifier::Any => false,
@@ -179,7 +179,7 @@ impl Binder<'_> {
         operator: &str,
         all: bool,
         array: &ast::Expr,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let (left, mut array) = (self.expr(left, scope)?, self.expr(array, scope)?);
         // A literal or parameter becomes an array of what it is compared with.
@@ -217,7 +217,7 @@ impl Binder<'_> {
         operator: &str,
         left: &ast::Expr,
         right: &ast::Expr,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         if let ExprKind::Subquery(query) = &right.kind {
             return self.row_and_query(operator, left, query, scope);
@@ -240,7 +240,7 @@ impl Binder<'_> {
         operator: &str,
         left: &ast::Expr,
         query: &ast::Query,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let arguments = self.row_values(left, scope)?;
         let bound = self.subquery(query, scope)?;
@@ -262,7 +262,7 @@ impl Binder<'_> {
     }
 
     /// The values of a row as it is written.
-    pub(super) fn row_values(&self, expr: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(super) fn row_values(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         let ExprKind::Row { fields, is_explicit: _ } = &expr.kind else {
             return Err(SqlError::unsupported("a row of this kind"));
         };
@@ -322,7 +322,7 @@ impl Binder<'_> {
         to: SqlType,
         element: SqlType,
         array: &ast::Expr,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let one = |item: &ast::Expr| {
             let value = self.expr(item, scope)?;
@@ -339,7 +339,7 @@ impl Binder<'_> {
     }
 
     /// `ARRAY[...]`
-    pub(super) fn array(&self, items: &[ast::Expr], scope: &Scope<'_>) -> SqlResult<Typed> {
+    pub(super) fn array(&self, items: &[ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let items = self.exprs(items, scope)?;
         if items.is_empty() {
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array")

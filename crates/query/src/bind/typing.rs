@@ -1,6 +1,6 @@
 //! Types of literals, parameters and casts.
 
-use super::{Binder, Noted};
+use super::{Binder, NameTarget};
 use crate::plan::{Expr, Typed};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -95,7 +95,7 @@ impl Binder<'_> {
                         && name.bytes().any(|byte| !byte.is_ascii_digit())
                         && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
-                    self.note(place, || Noted::Literal(relation.oid()));
+                    self.note(place, || NameTarget::Literal(relation.oid()));
                     return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }
                 Expr::Constant(Datum::Text(text)) => {
@@ -115,11 +115,11 @@ impl Binder<'_> {
                         let mut plain = String::new();
                         text::output(datum, read_as, &Forms::default(), &mut plain);
                         if *plain != *text {
-                            self.note(place, || Noted::Moment(plain));
+                            self.note(place, || NameTarget::Moment(plain));
                         }
                     }
                     if let (Kind::Regclass, Expr::Constant(Datum::Oid(oid))) = (to.kind, &expr) {
-                        self.note(place, || Noted::Literal(*oid));
+                        self.note(place, || NameTarget::Literal(*oid));
                     }
                     return if is_cut {
                         self.coerce(Typed::new(expr, read_as), to, context)

@@ -1,7 +1,7 @@
 //! Window functions.
 
-use super::calls::{AGGREGATES, SETS, WINDOWS, Written};
-use super::{Binder, Clause, Scope, settled};
+use super::calls::{AGGREGATES, CallKey, SETS, WINDOWS};
+use super::{Binder, Clause, NameScope, settled};
 use crate::plan::{
     Exclude, Expr, Frame, FrameBound, FrameUnit, RangeSteps, SortKey, Typed, WindowCall, WindowFunction, visit,
 };
@@ -15,7 +15,7 @@ use types::{Kind, SqlType};
 
 /// A window as it is written, with what it takes from a named one.
 #[derive(Clone, Copy)]
-struct Spec<'s> {
+struct WrittenWindow<'s> {
     partition: &'s [ast::Expr],
     order: &'s [ast::SortBy],
     frame: Option<&'s ast::Frame>,
@@ -92,7 +92,7 @@ pub(super) fn has_window(expr: &Expr) -> bool {
 }
 
 /// Partition, order and frame of a window.
-type Window = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
+type BoundWindow = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
 
 impl Binder<'_> {
     /// A function with `OVER`.
@@ -101,7 +101,7 @@ impl Binder<'_> {
         function: &FunctionCall,
         name: &str,
         over: &Over,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let clause = scope.clause.get();
         let here = |error: SqlError| self.at_name(error, &function.name);
@@ -118,7 +118,7 @@ impl Binder<'_> {
         }
         // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
         let is_named = |call: &WindowCall| clause == Clause::OrderBy || !is_volatile(call);
-        let written = Written::new(function);
+        let written = CallKey::new(function);
         let known = {
             let calls = scope.calls.borrow();
             let at = calls.windows.iter().position(|(other, call, _)| other.is_same(&written) && is_named(call));
@@ -141,7 +141,7 @@ impl Binder<'_> {
         function: &FunctionCall,
         name: &str,
         over: &Over,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<(WindowCall, SqlType)> {
         let (function, arguments, kind) = if is_window(name) {
             refuse!(function.filter.is_some() => "FILTER for non-aggregate window functions");
@@ -166,7 +166,7 @@ impl Binder<'_> {
         Ok((WindowCall { function, arguments, partition, order, frame }, kind.kind.into()))
     }
 
-    fn window_of(&self, spec: Spec<'_>, scope: &Scope<'_>) -> SqlResult<Window> {
+    fn window_of(&self, spec: WrittenWindow<'_>, scope: &NameScope<'_>) -> SqlResult<BoundWindow> {
         let mut partition = Vec::with_capacity(spec.partition.len());
         for expr in spec.partition {
             let value = self.expr(expr, scope)?;
@@ -183,7 +183,12 @@ impl Binder<'_> {
     }
 
     /// The window of this name among these; if there is none, the error stands at `place`.
-    fn named_window<'s>(&self, name: &Name, place: Span, windows: &'s [WindowDefinition]) -> SqlResult<Spec<'s>> {
+    fn named_window<'s>(
+        &self,
+        name: &Name,
+        place: Span,
+        windows: &'s [WindowDefinition],
+    ) -> SqlResult<WrittenWindow<'s>> {
         statement::stack::check()?;
         statement::pulse::tick(windows.len() * statement::pulse::ITEM)?;
         let found = windows.iter().position(|window| *window.name == **name);
@@ -196,9 +201,9 @@ impl Binder<'_> {
     }
 
     /// A window that sees these named ones.
-    fn spec<'s>(&self, spec: &'s WindowSpec, windows: &'s [WindowDefinition]) -> SqlResult<Spec<'s>> {
+    fn spec<'s>(&self, spec: &'s WindowSpec, windows: &'s [WindowDefinition]) -> SqlResult<WrittenWindow<'s>> {
         let WindowSpec { base, partition_by, order_by, frame, span } = spec;
-        let own = Spec { partition: partition_by, order: order_by, frame: frame.as_ref(), span: *span };
+        let own = WrittenWindow { partition: partition_by, order: order_by, frame: frame.as_ref(), span: *span };
         let Some(name) = base else { return Ok(own) };
         let base = self.named_window(name, *span, windows)?;
         let wrong = |message: String| Err(self.at_place(windowing(message), *span));
@@ -211,7 +216,11 @@ impl Binder<'_> {
         if base.frame.is_some() {
             return wrong(format!("cannot copy window \"{name}\" because it has a frame clause"));
         }
-        Ok(Spec { partition: base.partition, order: if own.order.is_empty() { base.order } else { own.order }, ..own })
+        Ok(WrittenWindow {
+            partition: base.partition,
+            order: if own.order.is_empty() { base.order } else { own.order },
+            ..own
+        })
     }
 
     /// Looks at the named windows, used or not.
@@ -296,7 +305,7 @@ impl Binder<'_> {
         Ok((function, Vec::new(), result.into()))
     }
 
-    fn frame(&self, frame: Option<&ast::Frame>, order: &[SortKey], scope: &Scope<'_>) -> SqlResult<Frame> {
+    fn frame(&self, frame: Option<&ast::Frame>, order: &[SortKey], scope: &NameScope<'_>) -> SqlResult<Frame> {
         let Some(ast::Frame { unit, start, end, exclusion, span: _ }) = frame else {
             let (unit, exclude) = (FrameUnit::Range(None), Exclude::NoOthers);
             return Ok(Frame { unit, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow, exclude });
@@ -358,8 +367,8 @@ impl Binder<'_> {
     }
 
     /// Offset of a bound, of a frame of this unit.
-    fn frame_offset(&self, written: &ast::Expr, offset: Kind, unit: &str, scope: &Scope<'_>) -> SqlResult<Expr> {
-        let value = match self.expr(written, &Scope::default()) {
+    fn frame_offset(&self, written: &ast::Expr, offset: Kind, unit: &str, scope: &NameScope<'_>) -> SqlResult<Expr> {
+        let value = match self.expr(written, &NameScope::default()) {
             Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
                 // It may have none at all.
                 self.expr(written, scope)?;

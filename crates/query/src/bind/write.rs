@@ -2,8 +2,8 @@
 
 use super::place::start;
 use super::subquery::first_of;
-use super::{Binder, Bound, Clause, Relation, Scope, columns_of};
-use crate::change::{Assignments, Change, Modify, NewValue, Target};
+use super::{Binder, BoundQuery, Clause, FromRelation, NameScope, columns_of};
+use crate::change::{Assignments, Change, ChangeTarget, Modify, NewValue};
 use crate::plan::{ColumnInfo, Expr, Hold, Plan, Typed, all_of, split};
 use crate::rewrite::{from_clause, pull_up};
 use catalog::TableInfo;
@@ -16,7 +16,7 @@ use types::datum::Datum;
 use types::ops::CastContext;
 
 /// A change, and the columns that it returns, if it does.
-pub struct Written {
+pub struct BoundChange {
     /// Change of rows.
     pub modify: Modify,
     /// Columns of RETURNING; `None` without it.
@@ -28,7 +28,7 @@ type Returning = Option<(Vec<ColumnInfo>, Vec<Expr>)>;
 
 impl Binder<'_> {
     /// Binds an INSERT.
-    pub fn insert(&self, insert: &ast::Insert) -> SqlResult<Written> {
+    pub fn insert(&self, insert: &ast::Insert) -> SqlResult<BoundChange> {
         let ast::Insert { with, table, columns, overriding, source, on_conflict, returning, span: _ } = insert;
         // Neither ONLY nor a sample can stand there.
         let ast::TableItem { name, is_only: _, alias, is_sampled: _, span: _ } = table;
@@ -44,17 +44,17 @@ impl Binder<'_> {
                 InsertSource::Query(source) => {
                     self.inserted(&table, (&places, columns), *overriding, source).map_err(|error| {
                         // The table itself is not seen from its new rows.
-                        let mut scope = Scope::default();
+                        let mut scope = NameScope::default();
                         let _ = scope.add(table_relation(&table, named.clone(), 0), table.columns.len());
                         self.aside(error, &scope)
                     })?
                 }
             };
             let own = alias.is_none().then_some(table.oid);
-            let relation = Relation { own, ..table_relation(&table, named, 0) };
+            let relation = FromRelation { own, ..table_relation(&table, named, 0) };
             let conflict = on_conflict.as_ref().map(|on| self.on_conflict(on, &table, &relation));
             let conflict = conflict.transpose()?.map(Box::new);
-            let mut scope = Scope::default();
+            let mut scope = NameScope::default();
             scope.add(relation, table.columns.len())?;
             let returning = self.returning(returning, &scope)?;
             let rules = self.rules(&table, conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()))?;
@@ -135,7 +135,7 @@ impl Binder<'_> {
             && is_plain
         {
             // Each value by itself: DEFAULT is allowed, and a literal becomes the column's type, not a common one.
-            let scope = Scope::default();
+            let scope = NameScope::default();
             scope.clause.set(Clause::Values);
             self.check_widths(rows)?;
             let mut bound = Vec::with_capacity(rows.len());
@@ -221,7 +221,7 @@ impl Binder<'_> {
             None => Ok(Expr::Constant(Datum::Null)),
             // Its places are in another text.
             Some(default) => syntax::grammar::expression(&default.text)
-                .and_then(|tree| self.expr(&tree, &Scope::default()))
+                .and_then(|tree| self.expr(&tree, &NameScope::default()))
                 .and_then(|value| self.coerce_default(value, table.columns[at].kind))
                 .map(|value| value.expr)
                 .map_err(SqlError::nowhere),
@@ -229,7 +229,11 @@ impl Binder<'_> {
     }
 
     /// Binds a statement that changes rows with the queries of its `WITH` in view.
-    fn behind_with(&self, with: Option<&ast::With>, bind: impl FnOnce() -> SqlResult<Written>) -> SqlResult<Written> {
+    fn behind_with(
+        &self,
+        with: Option<&ast::With>,
+        bind: impl FnOnce() -> SqlResult<BoundChange>,
+    ) -> SqlResult<BoundChange> {
         let is_top = self.is_top.replace(false);
         let with_before = self.with.borrow().len();
         if let Some(with) = with {
@@ -244,9 +248,9 @@ impl Binder<'_> {
     pub fn with_query(
         &self,
         statement: &CommonStatement,
-        parent: Option<&Scope<'_>>,
+        parent: Option<&NameScope<'_>>,
         is_top: bool,
-    ) -> SqlResult<Bound> {
+    ) -> SqlResult<BoundQuery> {
         let changing = || {
             if is_top {
                 return Ok(());
@@ -254,7 +258,7 @@ impl Binder<'_> {
             let message = "WITH clause containing a data-modifying statement must be at the top level";
             Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
         };
-        let Written { modify, columns } = match statement {
+        let BoundChange { modify, columns } = match statement {
             CommonStatement::Query(query) => return self.query(query, parent),
             CommonStatement::Insert(insert) => changing().and_then(|()| self.insert(insert))?,
             CommonStatement::Update(update) => changing().and_then(|()| self.update(update))?,
@@ -263,11 +267,11 @@ impl Binder<'_> {
         };
         let modify = Arc::new(modify);
         self.modifies.borrow_mut().push(Arc::clone(&modify));
-        Ok(Bound::new(Plan::Modified(modify), columns.unwrap_or_default()))
+        Ok(BoundQuery::new(Plan::Modified(modify), columns.unwrap_or_default()))
     }
 
     /// Binds an UPDATE.
-    pub fn update(&self, update: &ast::Update) -> SqlResult<Written> {
+    pub fn update(&self, update: &ast::Update) -> SqlResult<BoundChange> {
         let ast::Update { with, table, assignments, from, condition, returning, span: _ } = update;
         self.behind_with(with.as_ref(), || {
             let (mut target, scope) = self.target(table, from, condition.as_ref())?;
@@ -284,7 +288,7 @@ impl Binder<'_> {
     }
 
     /// Binds a DELETE.
-    pub fn delete(&self, delete: &ast::Delete) -> SqlResult<Written> {
+    pub fn delete(&self, delete: &ast::Delete) -> SqlResult<BoundChange> {
         let ast::Delete { with, table, using, condition, returning, span: _ } = delete;
         self.behind_with(with.as_ref(), || {
             let (mut target, scope) = self.target(table, using, condition.as_ref())?;
@@ -305,7 +309,7 @@ impl Binder<'_> {
         table: &ast::TableItem,
         others: &[FromItem],
         condition: Option<&ast::Expr>,
-    ) -> SqlResult<(Target, Scope<'static>)> {
+    ) -> SqlResult<(ChangeTarget, NameScope<'static>)> {
         let own = FromItem::Table(table.clone());
         let name = Binder::span_of(&table.name);
         if others.is_empty() {
@@ -322,8 +326,8 @@ impl Binder<'_> {
         from: &[&FromItem],
         (at, name): (usize, Span),
         selection: Option<&ast::Expr>,
-    ) -> SqlResult<(Target, Scope<'static>)> {
-        let mut scope = Scope::default();
+    ) -> SqlResult<(ChangeTarget, NameScope<'static>)> {
+        let mut scope = NameScope::default();
         self.target.set(name.is_known().then_some(name.start));
         let tree = self.bind_from_items(from.iter().copied(), &mut scope);
         self.target.set(None);
@@ -358,7 +362,10 @@ impl Binder<'_> {
         let condition = all_of(conditions.clone());
         let input = from_clause(tree, conditions, None);
         let is_joined = 1 < from.len();
-        Ok((Target { table, input, first: pulled.first(relation.first), condition, is_joined, needed: None }, scope))
+        Ok((
+            ChangeTarget { table, input, first: pulled.first(relation.first), condition, is_joined, needed: None },
+            scope,
+        ))
     }
 
     /// `SET`
@@ -366,7 +373,7 @@ impl Binder<'_> {
         &self,
         assignments: &[ast::Assignment],
         table: &TableInfo,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Assignments> {
         let mut columns: Vec<usize> = Vec::new();
         let mut values = Vec::new();
@@ -402,7 +409,7 @@ impl Binder<'_> {
         table: &TableInfo,
         of: &[usize],
         value: &ast::Expr,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
     ) -> SqlResult<Vec<NewValue>> {
         let differ = || {
             let message = "number of columns does not match number of values";
@@ -438,7 +445,7 @@ impl Binder<'_> {
         }
     }
 
-    fn new_value(&self, table: &TableInfo, at: usize, value: &ast::Expr, scope: &Scope<'_>) -> SqlResult<Expr> {
+    fn new_value(&self, table: &TableInfo, at: usize, value: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Expr> {
         if is_default(value) {
             return self.default(table, at);
         }
@@ -451,7 +458,7 @@ impl Binder<'_> {
         self.assigned(table, at, self.expr(value, scope)?)
     }
 
-    fn returning(&self, returning: &[ast::SelectItem], scope: &Scope<'_>) -> SqlResult<Returning> {
+    fn returning(&self, returning: &[ast::SelectItem], scope: &NameScope<'_>) -> SqlResult<Returning> {
         if returning.is_empty() {
             return Ok(None);
         }
@@ -462,18 +469,18 @@ impl Binder<'_> {
     }
 }
 
-fn written(change: Change, returning: Returning) -> Written {
+fn written(change: Change, returning: Returning) -> BoundChange {
     let (columns, returning) = returning.unzip();
-    Written { modify: Modify { change, returning, with: Vec::new() }, columns }
+    BoundChange { modify: Modify { change, returning, with: Vec::new() }, columns }
 }
 
 /// A table by itself, as names see it.
-pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize) -> Relation {
-    Relation::new(alias, columns_of(table), first, Some(table))
+pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize) -> FromRelation {
+    FromRelation::new(alias, columns_of(table), first, Some(table))
 }
 
 /// The columns that the condition and the new values look at; nothing if queries in them may look at any.
-fn needed(target: &Target, values: &[NewValue]) -> Option<Vec<usize>> {
+fn needed(target: &ChangeTarget, values: &[NewValue]) -> Option<Vec<usize>> {
     fn add(expr: &Expr, columns: &mut Vec<usize>) {
         match expr {
             Expr::Column(at) if !columns.contains(at) => columns.push(*at),

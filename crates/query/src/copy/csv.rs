@@ -2,32 +2,38 @@
 //!
 //! **Invariant:** quotes decide where a line ends; a field that was quoted is never null unless its column is forced to be.
 
-use super::read::{At, LineEnd, Mark, Next, OTHER_STYLE, Reader};
-use super::{Field, Fields, bad};
+use super::read::{CopyReader, EndMarker, LineBoundary, LineEnd, NextRow, OTHER_STYLE};
+use super::{CopyField, CopyFields, bad};
 use statement::error::SqlResult;
 use statement::pulse;
 
-impl Reader {
-    pub(super) fn csv(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+impl CopyReader {
+    pub(super) fn csv(
+        &mut self,
+        data: &[u8],
+        at: &mut usize,
+        is_all: bool,
+        fields: &mut CopyFields,
+    ) -> SqlResult<NextRow> {
         let begin = *at;
         if begin == data.len() {
-            return Ok(if is_all { Next::End } else { Next::More });
+            return Ok(if is_all { NextRow::End } else { NextRow::More });
         }
         if data[begin..].starts_with(b"\\.") {
             match self.mark_at(data, begin, is_all) {
-                Mark::More => return Ok(Next::More),
-                Mark::End => {
+                EndMarker::More => return Ok(NextRow::More),
+                EndMarker::End => {
                     self.has_ended = true;
                     *at = data.len();
-                    return Ok(Next::End);
+                    return Ok(NextRow::End);
                 }
                 // Data, whose newline is an error of its own.
-                Mark::OtherStyle if self.line_end == LineEnd::Both && data.get(begin + 2) == Some(&b'\n') => {}
-                Mark::OtherStyle => {
+                EndMarker::OtherStyle if self.line_end == LineEnd::Both && data.get(begin + 2) == Some(&b'\n') => {}
+                EndMarker::OtherStyle => {
                     self.line_number += 1;
                     return Err(bad(OTHER_STYLE));
                 }
-                Mark::None => {}
+                EndMarker::None => {}
             }
         }
         let mut here = begin;
@@ -47,7 +53,7 @@ impl Reader {
                 }
                 let Some(&byte) = data.get(here) else {
                     if !is_all {
-                        return Ok(Next::More);
+                        return Ok(NextRow::More);
                     }
                     if in_quote {
                         self.line_number += 1;
@@ -59,7 +65,7 @@ impl Reader {
                 if in_quote {
                     if byte == self.escape {
                         match data.get(here + 1) {
-                            None if !is_all => return Ok(Next::More),
+                            None if !is_all => return Ok(NextRow::More),
                             Some(&next) if next == self.quote || next == self.escape => {
                                 fields.made.push(next);
                                 here += 2;
@@ -81,9 +87,9 @@ impl Reader {
                 }
                 match byte {
                     b'\n' | b'\r' => match self.line_end_at(data, here, is_all)? {
-                        At::More => return Ok(Next::More),
-                        At::End(bytes) => break Some(bytes),
-                        At::Data => {
+                        LineBoundary::More => return Ok(NextRow::More),
+                        LineBoundary::End(bytes) => break Some(bytes),
+                        LineBoundary::Data => {
                             self.line_number += lines;
                             let what = if byte == b'\n' { "newline" } else { "carriage return" };
                             return Err(bad(format!("unquoted {what} found in data"))
@@ -103,12 +109,12 @@ impl Reader {
             };
             let made = start..fields.made.len();
             let field = if !was_quoted && fields.made[made.clone()] == *self.null {
-                Field::Null
+                CopyField::Null
             } else if is_plain {
                 fields.made.truncate(start);
-                Field::Raw(from..here)
+                CopyField::Raw(from..here)
             } else {
-                Field::Made(made)
+                CopyField::Made(made)
             };
             fields.add(field, self.columns);
             match behind {
@@ -117,7 +123,7 @@ impl Reader {
                     self.line_number += lines;
                     fields.line = Some(begin..here);
                     *at = here + bytes;
-                    return Ok(Next::Row);
+                    return Ok(NextRow::Row);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum CopyField {
     /// NULL.
     Null,
     /// Bytes of the data.
@@ -18,9 +18,9 @@ pub enum Field {
 
 /// A row's fields, and where it stands.
 #[derive(Clone, Debug, Default)]
-pub struct Fields {
+pub struct CopyFields {
     /// Fields in order.
-    pub all: Vec<Field>,
+    pub all: Vec<CopyField>,
     /// Number of fields in the data, those that are not kept included.
     pub found: usize,
     /// What fields are made of.
@@ -29,7 +29,7 @@ pub struct Fields {
     pub line: Option<Range<usize>>,
 }
 
-impl Fields {
+impl CopyFields {
     /// Empties the row.
     pub fn clear(&mut self) {
         self.all.clear();
@@ -39,12 +39,12 @@ impl Fields {
     }
 
     /// Adds the next field of a row for so many columns.
-    pub fn add(&mut self, field: Field, columns: usize) {
+    pub fn add(&mut self, field: CopyField, columns: usize) {
         self.found += 1;
         // An empty line of a table without columns has one field, which is looked at.
         if self.found <= columns.max(1) {
             self.all.push(field);
-        } else if let Field::Made(range) = field {
+        } else if let CopyField::Made(range) = field {
             self.made.truncate(range.start);
         }
     }
@@ -52,9 +52,9 @@ impl Fields {
     /// The bytes of a field, nothing if it is null or there is none.
     pub fn bytes<'a>(&'a self, data: &'a [u8], at: usize) -> Option<&'a [u8]> {
         match self.all.get(at)? {
-            Field::Null => None,
-            Field::Raw(range) => data.get(range.clone()),
-            Field::Made(range) => self.made.get(range.clone()),
+            CopyField::Null => None,
+            CopyField::Raw(range) => data.get(range.clone()),
+            CopyField::Made(range) => self.made.get(range.clone()),
         }
     }
 }

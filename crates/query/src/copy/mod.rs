@@ -9,9 +9,9 @@ mod options;
 pub mod out;
 pub mod read;
 
-pub use fields::{Field, Fields};
-pub use options::{Format, Named, Options};
-pub use read::{Next, Reader};
+pub use fields::{CopyField, CopyFields};
+pub use options::{CopyColumns, CopyFormat, CopyOptions};
+pub use read::{CopyReader, NextRow};
 
 use statement::error::{SqlError, SqlState};
 

@@ -7,7 +7,7 @@ use syntax::ast::{CommandOption, OptionValue};
 
 /// Format of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum CopyFormat {
     /// `text`
     Text,
     /// `csv`
@@ -18,7 +18,7 @@ pub enum Format {
 
 /// Columns that an option names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum CopyColumns {
     /// All columns: `*`.
     All,
     /// Columns of these names.
@@ -27,9 +27,9 @@ pub enum Named {
 
 /// Options of a COPY, with those that are not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CopyOptions {
     /// Format of the data.
-    pub format: Format,
+    pub format: CopyFormat,
     /// Byte between fields.
     pub delimiter: u8,
     /// Text of NULL.
@@ -43,11 +43,11 @@ pub struct Options {
     /// Byte before a quote in a quoted field.
     pub escape: u8,
     /// Columns that are always quoted.
-    pub force_quote: Named,
+    pub force_quote: CopyColumns,
     /// Columns that are never NULL.
-    pub force_not_null: Named,
+    pub force_not_null: CopyColumns,
     /// Columns in which a quoted text may be NULL.
-    pub force_null: Named,
+    pub force_null: CopyColumns,
     /// True with `FREEZE`.
     pub freeze: bool,
 }
@@ -67,13 +67,13 @@ const NAMES: &[&str] = &[
 ];
 
 /// Options as they are written, of a statement's text.
-struct Written<'o> {
+struct WrittenOptions<'o> {
     options: &'o [CommandOption],
     text: &'o str,
     is_from: bool,
 }
 
-impl<'o> Written<'o> {
+impl<'o> WrittenOptions<'o> {
     fn find(&self, name: &str) -> Option<&'o CommandOption> {
         self.options.iter().find(|option| *option.name == *name)
     }
@@ -107,12 +107,12 @@ impl<'o> Written<'o> {
         }
     }
 
-    fn format(&self) -> SqlResult<Format> {
-        let Some(option) = self.find("format") else { return Ok(Format::Text) };
+    fn format(&self) -> SqlResult<CopyFormat> {
+        let Some(option) = self.find("format") else { return Ok(CopyFormat::Text) };
         match self.string("format")? {
-            None | Some("text") => Ok(Format::Text),
-            Some("csv") => Ok(Format::Csv),
-            Some("binary") => Ok(Format::Binary),
+            None | Some("text") => Ok(CopyFormat::Text),
+            Some("csv") => Ok(CopyFormat::Csv),
+            Some("binary") => Ok(CopyFormat::Binary),
             Some(other) => Err(self.at(invalid(&format!("COPY format \"{other}\" not recognized")), option)),
         }
     }
@@ -139,11 +139,11 @@ impl<'o> Written<'o> {
         }
     }
 
-    fn columns(&self, name: &str) -> SqlResult<Named> {
-        let Some(option) = self.find(name) else { return Ok(Named::These(Vec::new())) };
+    fn columns(&self, name: &str) -> SqlResult<CopyColumns> {
+        let Some(option) = self.find(name) else { return Ok(CopyColumns::These(Vec::new())) };
         match &option.value {
-            Some(OptionValue::Star) if name == "force_quote" => Ok(Named::All),
-            Some(OptionValue::List(names)) => Ok(Named::These(names.iter().map(ToString::to_string).collect())),
+            Some(OptionValue::Star) if name == "force_quote" => Ok(CopyColumns::All),
+            Some(OptionValue::List(names)) => Ok(CopyColumns::These(names.iter().map(ToString::to_string).collect())),
             Some(OptionValue::Star | OptionValue::Text(_) | OptionValue::Number(_)) | None => {
                 let message = format!("argument to option \"{name}\" must be a list of column names");
                 Err(self.at(invalid(&message), option))
@@ -237,22 +237,22 @@ fn check_delimiter(delimiter: &str, null: &str, is_csv: bool) -> SqlResult<u8> {
     Ok(byte)
 }
 
-impl Options {
+impl CopyOptions {
     /// Options of a statement with this text.
     ///
     /// # Errors
     /// `42601`, `22023`, `0A000`
-    pub fn of(options: &[CommandOption], text: &str, is_from: bool) -> SqlResult<Options> {
-        let written = Written { options, text, is_from };
+    pub fn of(options: &[CommandOption], text: &str, is_from: bool) -> SqlResult<CopyOptions> {
+        let written = WrittenOptions { options, text, is_from };
         written.check_names()?;
         let format = written.format()?;
-        let is_csv = format == Format::Csv;
+        let is_csv = format == CopyFormat::Csv;
         let (header, header_must_match) = written.header()?;
         let freeze = written.freeze()?;
         let force_quote = written.columns("force_quote")?;
         let (force_not_null, force_null) = (written.columns("force_not_null")?, written.columns("force_null")?);
         written.check_encoding()?;
-        if format == Format::Binary {
+        if format == CopyFormat::Binary {
             written.check_binary()?;
         }
         let delimiter = written.string("delimiter")?.unwrap_or(if is_csv { "," } else { "\t" });
@@ -260,7 +260,7 @@ impl Options {
         let quote = written.string("quote")?.unwrap_or("\"");
         let escape = written.string("escape")?.unwrap_or(quote);
         let delimiter = check_delimiter(delimiter, null, is_csv)?;
-        if format == Format::Binary && header {
+        if format == CopyFormat::Binary && header {
             return Err(unsupported("cannot specify HEADER in BINARY mode"));
         }
         written.only_csv("quote", "quote", is_csv)?;
@@ -277,7 +277,7 @@ impl Options {
         if is_csv && null.as_bytes().contains(&quote) {
             return Err(unsupported("CSV quote character must not appear in the NULL specification"));
         }
-        Ok(Options {
+        Ok(CopyOptions {
             format,
             delimiter,
             null: null.to_owned(),
@@ -293,12 +293,12 @@ impl Options {
     }
 }
 
-impl Named {
+impl CopyColumns {
     /// Tells of each column whether it is one of these; `unknown` makes the error of a name that is none of them.
     pub fn among(&self, columns: &[String], unknown: &dyn Fn(&str) -> SqlError) -> SqlResult<Vec<bool>> {
         let names = match self {
-            Named::All => return Ok(vec![true; columns.len()]),
-            Named::These(names) => names,
+            CopyColumns::All => return Ok(vec![true; columns.len()]),
+            CopyColumns::These(names) => names,
         };
         match names.iter().find(|name| !columns.contains(name)) {
             Some(name) => Err(unknown(name)),

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** what is written here, the readers beside it read back as it was.
 
-use super::{Format, Options};
+use super::{CopyFormat, CopyOptions};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::datum::Datum;
 use types::forms::Forms;
@@ -10,9 +10,9 @@ use types::{SqlType, binary, text};
 
 /// Writes rows of one COPY.
 #[derive(Debug)]
-pub struct Writer<'o> {
+pub struct CopyWriter<'o> {
     /// Options of the statement.
-    pub options: &'o Options,
+    pub options: &'o CopyOptions,
     /// Types of the columns.
     pub kinds: &'o [SqlType],
     /// Columns whose values stand in quotes whatever they are.
@@ -21,17 +21,17 @@ pub struct Writer<'o> {
     pub forms: &'o Forms,
 }
 
-impl Writer<'_> {
+impl CopyWriter<'_> {
     /// What comes before all rows: nothing, the columns' names, or the binary format's header.
     pub fn begin(&self, names: &[String], out: &mut Vec<u8>) {
-        if self.options.format == Format::Binary {
+        if self.options.format == CopyFormat::Binary {
             out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
             out.extend_from_slice(&[0; 8]);
         } else if self.options.header {
             for (at, name) in names.iter().enumerate() {
                 self.separate(at, out);
                 match self.options.format {
-                    Format::Csv => self.csv(name, false, names.len() == 1, out),
+                    CopyFormat::Csv => self.csv(name, false, names.len() == 1, out),
                     _ => self.text(name, out),
                 }
             }
@@ -41,7 +41,7 @@ impl Writer<'_> {
 
     /// What comes behind all rows.
     pub fn end(&self, out: &mut Vec<u8>) {
-        if self.options.format == Format::Binary {
+        if self.options.format == CopyFormat::Binary {
             out.extend_from_slice(&(-1_i16).to_be_bytes());
         }
     }
@@ -57,7 +57,7 @@ impl Writer<'_> {
     /// # Errors
     /// `54000` for a value that is too long.
     pub fn row(&self, row: &[Datum], buffer: &mut String, out: &mut Vec<u8>) -> SqlResult<()> {
-        if self.options.format == Format::Binary {
+        if self.options.format == CopyFormat::Binary {
             return self.binary(row, out);
         }
         for (at, (value, kind)) in row.iter().zip(self.kinds).enumerate() {
@@ -69,7 +69,7 @@ impl Writer<'_> {
             buffer.clear();
             text::output(value, *kind, self.forms, buffer);
             match self.options.format {
-                Format::Csv => {
+                CopyFormat::Csv => {
                     let is_forced = self.force_quote.get(at).copied().unwrap_or(false);
                     self.csv(buffer, is_forced, row.len() == 1, out);
                 }
@@ -116,7 +116,7 @@ impl Writer<'_> {
     }
 
     fn csv(&self, value: &str, is_forced: bool, is_alone: bool, out: &mut Vec<u8>) {
-        let Options { delimiter, quote, escape, null, .. } = self.options;
+        let CopyOptions { delimiter, quote, escape, null, .. } = self.options;
         let is_special = |byte: u8| byte == *delimiter || byte == *quote || matches!(byte, b'\n' | b'\r');
         // A `\.` alone would end the data.
         let needs_quotes = is_forced || value == null || (is_alone && value == "\\.") || value.bytes().any(is_special);

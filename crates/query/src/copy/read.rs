@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a reader goes on behind a row only when the row was there as a whole; until then it has changed nothing.
 
-use super::{Field, Fields, Format, Options, bad};
+use super::{CopyField, CopyFields, CopyFormat, CopyOptions, bad};
 use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use types::binary::utf8;
 
 /// How a reader went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextRow {
     /// There is a row.
     Row,
     /// The row is not there as a whole yet.
@@ -30,12 +30,12 @@ pub(super) enum LineEnd {
 
 /// Reads rows of one COPY.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct CopyReader {
     pub(super) delimiter: u8,
     pub(super) null: Box<[u8]>,
     pub(super) quote: u8,
     pub(super) escape: u8,
-    format: Format,
+    format: CopyFormat,
     pub(super) line_end: LineEnd,
     /// The line that the last row ended in, from 1.
     pub line_number: u64,
@@ -46,7 +46,7 @@ pub struct Reader {
 }
 
 /// What is at a place where a line may end.
-pub(super) enum At {
+pub(super) enum LineBoundary {
     /// The end of a line of so many bytes.
     End(usize),
     /// A byte of the data.
@@ -56,7 +56,7 @@ pub(super) enum At {
 }
 
 /// What a `\.` at a place is.
-pub(super) enum Mark {
+pub(super) enum EndMarker {
     /// The end of the data.
     End,
     /// The end of the data, in a line that ends in another style than those before.
@@ -67,16 +67,16 @@ pub(super) enum Mark {
     More,
 }
 
-/// The error of [`Mark::OtherStyle`].
+/// The error of [`EndMarker::OtherStyle`].
 pub(super) const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
 
 /// The binary format's first bytes.
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
-impl Reader {
+impl CopyReader {
     /// Reader of rows with this many columns.
-    pub fn new(options: &Options, columns: usize) -> Reader {
-        Reader {
+    pub fn new(options: &CopyOptions, columns: usize) -> CopyReader {
+        CopyReader {
             delimiter: options.delimiter,
             null: options.null.as_bytes().into(),
             quote: options.quote,
@@ -92,70 +92,70 @@ impl Reader {
 
     /// Whether it is still before the first row's line, in a format whose data have a head.
     pub fn is_at_head(&self) -> bool {
-        self.format == Format::Binary && !self.has_begun
+        self.format == CopyFormat::Binary && !self.has_begun
     }
 
     /// Reads the row that begins at `at`, and goes behind it. `is_all`: nothing comes behind the data.
-    pub fn next(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+    pub fn next(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut CopyFields) -> SqlResult<NextRow> {
         fields.clear();
         if self.has_ended {
             *at = data.len();
-            return Ok(Next::End);
+            return Ok(NextRow::End);
         }
         match self.format {
-            Format::Text => self.text(data, at, is_all, fields),
-            Format::Csv => self.csv(data, at, is_all, fields),
-            Format::Binary => self.binary(data, at, is_all, fields),
+            CopyFormat::Text => self.text(data, at, is_all, fields),
+            CopyFormat::Csv => self.csv(data, at, is_all, fields),
+            CopyFormat::Binary => self.binary(data, at, is_all, fields),
         }
     }
 
     /// What a `\n` or `\r` at this place is. The first one decides for all.
-    pub(super) fn line_end_at(&mut self, data: &[u8], at: usize, is_all: bool) -> SqlResult<At> {
+    pub(super) fn line_end_at(&mut self, data: &[u8], at: usize, is_all: bool) -> SqlResult<LineBoundary> {
         let is_newline = data.get(at) == Some(&b'\n');
         let next = data.get(at + 1);
         if self.line_end == LineEnd::Unknown {
             self.line_end = match (is_newline, next) {
                 (true, _) => LineEnd::Newline,
                 (false, Some(b'\n')) => LineEnd::Both,
-                (false, None) if !is_all => return Ok(At::More),
+                (false, None) if !is_all => return Ok(LineBoundary::More),
                 (false, _) => LineEnd::Return,
             };
         }
         Ok(match (self.line_end, is_newline) {
-            (LineEnd::Newline, true) | (LineEnd::Return, false) => At::End(1),
+            (LineEnd::Newline, true) | (LineEnd::Return, false) => LineBoundary::End(1),
             (LineEnd::Both, false) => match next {
-                Some(b'\n') => At::End(2),
-                None if !is_all => At::More,
-                _ => At::Data,
+                Some(b'\n') => LineBoundary::End(2),
+                None if !is_all => LineBoundary::More,
+                _ => LineBoundary::Data,
             },
-            _ => At::Data,
+            _ => LineBoundary::Data,
         })
     }
 
     /// What the `\.` at this place is, by how its line ends.
-    pub(super) fn mark_at(&self, data: &[u8], at: usize, is_all: bool) -> Mark {
+    pub(super) fn mark_at(&self, data: &[u8], at: usize, is_all: bool) -> EndMarker {
         let mut behind = at + 2;
         if self.line_end == LineEnd::Both {
             match data.get(behind) {
-                None if !is_all => return Mark::More,
-                Some(b'\n') => return Mark::OtherStyle,
+                None if !is_all => return EndMarker::More,
+                Some(b'\n') => return EndMarker::OtherStyle,
                 Some(b'\r') => behind += 1,
-                _ => return Mark::None,
+                _ => return EndMarker::None,
             }
         }
         match (data.get(behind), self.line_end) {
-            (None, _) if !is_all => Mark::More,
-            (Some(b'\n'), LineEnd::Return) | (Some(b'\r'), LineEnd::Newline | LineEnd::Both) => Mark::OtherStyle,
-            (Some(b'\n' | b'\r'), _) => Mark::End,
-            _ => Mark::None,
+            (None, _) if !is_all => EndMarker::More,
+            (Some(b'\n'), LineEnd::Return) | (Some(b'\r'), LineEnd::Newline | LineEnd::Both) => EndMarker::OtherStyle,
+            (Some(b'\n' | b'\r'), _) => EndMarker::End,
+            _ => EndMarker::None,
         }
     }
 
-    fn text(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
+    fn text(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut CopyFields) -> SqlResult<NextRow> {
         let (begin, delimiter) = (*at, self.delimiter);
         let (mut here, mut field, mut has_escape) = (begin, begin, false);
         loop {
-            let Some(rest) = data.get(here..) else { return Ok(Next::More) };
+            let Some(rest) = data.get(here..) else { return Ok(NextRow::More) };
             let is_special = |byte: &u8| matches!(*byte, b'\n' | b'\r' | b'\\') || *byte == delimiter;
             // No more than a slice between two looks at what ends the statement.
             let slice = &rest[..rest.len().min(pulse::SLICE)];
@@ -167,23 +167,23 @@ impl Reader {
             }
             let Some(step) = step else {
                 if !is_all {
-                    return Ok(Next::More);
+                    return Ok(NextRow::More);
                 }
                 *at = data.len();
                 if begin == data.len() {
-                    return Ok(Next::End);
+                    return Ok(NextRow::End);
                 }
                 self.line_number += 1;
                 self.text_field(data, field..data.len(), has_escape, fields)?;
                 fields.line = Some(begin..data.len());
-                return Ok(Next::Row);
+                return Ok(NextRow::Row);
             };
             here += step;
             match data[here] {
                 b'\\' => {
                     let Some(next) = data.get(here + 1) else {
                         if !is_all {
-                            return Ok(Next::More);
+                            return Ok(NextRow::More);
                         }
                         has_escape = true;
                         here += 1;
@@ -196,15 +196,15 @@ impl Reader {
                     here += 2;
                 }
                 b'\n' | b'\r' => match self.line_end_at(data, here, is_all)? {
-                    At::More => return Ok(Next::More),
-                    At::End(bytes) => {
+                    LineBoundary::More => return Ok(NextRow::More),
+                    LineBoundary::End(bytes) => {
                         self.line_number += 1;
                         self.text_field(data, field..here, has_escape, fields)?;
                         fields.line = Some(begin..here);
                         *at = here + bytes;
-                        return Ok(Next::Row);
+                        return Ok(NextRow::Row);
                     }
-                    At::Data => {
+                    LineBoundary::Data => {
                         self.line_number += 1;
                         let is_newline = data[here] == b'\n';
                         let (what, how) = if is_newline { ("newline", "\\n") } else { ("carriage return", "\\r") };
@@ -230,13 +230,13 @@ impl Reader {
         (here, field, has_escape): (usize, usize, bool),
         at: &mut usize,
         is_all: bool,
-        fields: &mut Fields,
-    ) -> SqlResult<Next> {
+        fields: &mut CopyFields,
+    ) -> SqlResult<NextRow> {
         let corrupt = match self.mark_at(data, here, is_all) {
-            Mark::More => return Ok(Next::More),
-            Mark::End => None,
-            Mark::OtherStyle => Some(OTHER_STYLE),
-            Mark::None => Some("end-of-copy marker corrupt"),
+            EndMarker::More => return Ok(NextRow::More),
+            EndMarker::End => None,
+            EndMarker::OtherStyle => Some(OTHER_STYLE),
+            EndMarker::None => Some("end-of-copy marker corrupt"),
         };
         if let Some(message) = corrupt {
             self.line_number += 1;
@@ -245,23 +245,23 @@ impl Reader {
         self.has_ended = true;
         if here == begin {
             *at = data.len();
-            return Ok(Next::End);
+            return Ok(NextRow::End);
         }
         self.line_number += 1;
         self.text_field(data, field..here, has_escape, fields)?;
         fields.line = Some(begin..here);
         *at = here;
-        Ok(Next::Row)
+        Ok(NextRow::Row)
     }
 
-    fn text_field(&self, data: &[u8], range: Range<usize>, has_escape: bool, fields: &mut Fields) -> SqlResult<()> {
+    fn text_field(&self, data: &[u8], range: Range<usize>, has_escape: bool, fields: &mut CopyFields) -> SqlResult<()> {
         let raw = &data[range.clone()];
         if raw == &*self.null {
-            fields.add(Field::Null, self.columns);
+            fields.add(CopyField::Null, self.columns);
             return Ok(());
         }
         if !has_escape {
-            fields.add(Field::Raw(range), self.columns);
+            fields.add(CopyField::Raw(range), self.columns);
             return Ok(());
         }
         let start = fields.made.len();
@@ -305,13 +305,13 @@ impl Reader {
         }
         let made = start..fields.made.len();
         utf8(&fields.made[made.clone()])?;
-        fields.add(Field::Made(made), self.columns);
+        fields.add(CopyField::Made(made), self.columns);
         Ok(())
     }
 
-    fn binary(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut Fields) -> SqlResult<Next> {
-        let mut rest = Bytes { data, at: *at };
-        let missing = |what: SqlError| if is_all { Err(what) } else { Ok(Next::More) };
+    fn binary(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut CopyFields) -> SqlResult<NextRow> {
+        let mut rest = ByteCursor { data, at: *at };
+        let missing = |what: SqlError| if is_all { Err(what) } else { Ok(NextRow::More) };
         if !self.has_begun {
             let Some(signature) = rest.take(SIGNATURE.len()) else {
                 return missing(bad("COPY file signature not recognized"));
@@ -336,7 +336,7 @@ impl Reader {
         }
         let Some(count) = rest.i16() else {
             // PostgreSQL takes data that just stop before a row, or within its first two bytes, for all of it.
-            return Ok(if is_all { Next::End } else { Next::More });
+            return Ok(if is_all { NextRow::End } else { NextRow::More });
         };
         if count == -1 {
             self.line_number += 1;
@@ -345,9 +345,9 @@ impl Reader {
             }
             self.has_ended = true;
             *at = rest.at;
-            return Ok(Next::End);
+            return Ok(NextRow::End);
         }
-        let wrong = |reader: &mut Reader, error: SqlError| {
+        let wrong = |reader: &mut CopyReader, error: SqlError| {
             reader.line_number += 1;
             Err(error)
         };
@@ -355,33 +355,33 @@ impl Reader {
             let error = bad(format!("row field count is {count}, expected {}", self.columns));
             return wrong(self, error);
         }
-        let cut_off = |reader: &mut Reader| match is_all {
+        let cut_off = |reader: &mut CopyReader| match is_all {
             true => wrong(reader, bad("unexpected EOF in COPY data")),
-            false => Ok(Next::More),
+            false => Ok(NextRow::More),
         };
         for _ in 0..self.columns {
             let Some(length) = rest.i32() else { return cut_off(self) };
             if length == -1 {
-                fields.add(Field::Null, self.columns);
+                fields.add(CopyField::Null, self.columns);
                 continue;
             }
             let Ok(length) = usize::try_from(length) else { return wrong(self, bad("invalid field size")) };
             let Some(range) = rest.take(length) else { return cut_off(self) };
-            fields.add(Field::Raw(range), self.columns);
+            fields.add(CopyField::Raw(range), self.columns);
         }
         self.line_number += 1;
         *at = rest.at;
-        Ok(Next::Row)
+        Ok(NextRow::Row)
     }
 }
 
 /// A way through bytes.
-struct Bytes<'d> {
+struct ByteCursor<'d> {
     data: &'d [u8],
     at: usize,
 }
 
-impl Bytes<'_> {
+impl ByteCursor<'_> {
     fn take(&mut self, count: usize) -> Option<Range<usize>> {
         let range = self.at..self.at.checked_add(count)?;
         self.data.get(range.clone())?;

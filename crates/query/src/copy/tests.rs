@@ -1,15 +1,15 @@
 //! Goal: rows come back as they were written, in each format, wherever the data are cut. Method: small texts with everything
 //! special in them, cut at every byte.
 
-use super::out::Writer;
-use super::{Fields, Format, Named, Next, Options, Reader};
+use super::out::CopyWriter;
+use super::{CopyColumns, CopyFields, CopyFormat, CopyOptions, CopyReader, NextRow};
 use types::datum::Datum;
 use types::forms::Forms;
 use types::{Kind, SqlType};
 
-fn options(format: Format) -> Options {
-    let is_csv = format == Format::Csv;
-    Options {
+fn options(format: CopyFormat) -> CopyOptions {
+    let is_csv = format == CopyFormat::Csv;
+    CopyOptions {
         format,
         delimiter: if is_csv { b',' } else { b'\t' },
         null: if is_csv { "" } else { "\\N" }.to_owned(),
@@ -17,21 +17,21 @@ fn options(format: Format) -> Options {
         header_must_match: false,
         quote: b'"',
         escape: b'"',
-        force_quote: Named::These(Vec::new()),
-        force_not_null: Named::These(Vec::new()),
-        force_null: Named::These(Vec::new()),
+        force_quote: CopyColumns::These(Vec::new()),
+        force_not_null: CopyColumns::These(Vec::new()),
+        force_null: CopyColumns::These(Vec::new()),
         freeze: false,
     }
 }
 
 /// The rows of data that come in pieces of these sizes.
-fn read(options: &Options, data: &[u8], first: usize) -> Result<Vec<Vec<Option<String>>>, String> {
-    let mut reader = Reader::new(options, 3);
-    let (mut at, mut rows, mut fields) = (0, Vec::new(), Fields::default());
+fn read(options: &CopyOptions, data: &[u8], first: usize) -> Result<Vec<Vec<Option<String>>>, String> {
+    let mut reader = CopyReader::new(options, 3);
+    let (mut at, mut rows, mut fields) = (0, Vec::new(), CopyFields::default());
     for (here, is_all) in [(first, false), (data.len(), true)] {
         loop {
             let next = reader.next(&data[..here], &mut at, is_all, &mut fields).map_err(|e| e.message().to_owned())?;
-            if next != Next::Row {
+            if next != NextRow::Row {
                 break;
             }
             let text = |at| fields.bytes(data, at).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
@@ -41,7 +41,7 @@ fn read(options: &Options, data: &[u8], first: usize) -> Result<Vec<Vec<Option<S
     Ok(rows)
 }
 
-fn every_cut(options: &Options, data: &[u8]) -> Result<Vec<Vec<Option<String>>>, String> {
+fn every_cut(options: &CopyOptions, data: &[u8]) -> Result<Vec<Vec<Option<String>>>, String> {
     let whole = read(options, data, data.len());
     for cut in 0..data.len() {
         assert_eq!(read(options, data, cut), whole, "cut at {cut}");
@@ -56,9 +56,9 @@ fn some(texts: &[&str]) -> Vec<Option<String>> {
 #[test]
 fn text_is_read() {
     let data = b"1\ta\\tb\\\\c\\n\\x41\\101\\e\t\\N\n\t\\NN\tx\\\ny\n2\t\xc3\xbc\t";
-    let rows = every_cut(&options(Format::Text), data).unwrap();
+    let rows = every_cut(&options(CopyFormat::Text), data).unwrap();
     assert_eq!(rows, [some(&["1", "a\tb\\c\nAAe", "NULL"]), some(&["", "NN", "x\ny"]), some(&["2", "ü", ""])]);
-    let text = options(Format::Text);
+    let text = options(CopyFormat::Text);
     assert_eq!(every_cut(&text, b"1\r\n2\r\n").unwrap(), [some(&["1"]), some(&["2"])]);
     assert_eq!(every_cut(&text, b"1\r2\r").unwrap(), [some(&["1"]), some(&["2"])]);
     assert_eq!(every_cut(&text, b"1\n\\.\n2\n").unwrap(), [some(&["1"])]);
@@ -72,14 +72,15 @@ fn text_is_read() {
 
 #[test]
 fn csv_is_read() {
-    let csv = options(Format::Csv);
+    let csv = options(CopyFormat::Csv);
     let rows = every_cut(&csv, b"1,\"a,\"\"b\"\"\n c\",\n\"\",x\"y\"z,\\.\n").unwrap();
     assert_eq!(rows, [some(&["1", "a,\"b\"\n c", "NULL"]), some(&["", "xyz", "\\."])]);
     assert_eq!(every_cut(&csv, b"a,b\r\n\"c\r\n\",d\r\n").unwrap(), [some(&["a", "b"]), some(&["c\r\n", "d"])]);
     assert_eq!(every_cut(&csv, b"a\n\\.\nb\n").unwrap(), [some(&["a"])]);
     assert_eq!(read(&csv, b"\"a\n", 0).unwrap_err(), "unterminated CSV quoted field");
     assert_eq!(read(&csv, b"a\nb\rc\n", 0).unwrap_err(), "unquoted carriage return found in data");
-    let other = Options { quote: b'\'', escape: b'\\', delimiter: b';', null: "-".to_owned(), ..options(Format::Csv) };
+    let other =
+        CopyOptions { quote: b'\'', escape: b'\\', delimiter: b';', null: "-".to_owned(), ..options(CopyFormat::Csv) };
     assert_eq!(every_cut(&other, b"'a\\'b\\\\';-;'-'\n").unwrap(), [some(&["a'b\\", "NULL", "-"])]);
 }
 
@@ -90,9 +91,9 @@ fn what_is_written_is_read_back() {
         .iter()
         .map(|row| row.iter().map(|text| if *text == "NULL" { Datum::Null } else { Datum::text(*text) }).collect())
         .collect();
-    for format in [Format::Text, Format::Csv, Format::Binary] {
+    for format in [CopyFormat::Text, CopyFormat::Csv, CopyFormat::Binary] {
         let options = options(format);
-        let writer = Writer { options: &options, kinds: &kinds, force_quote: &[], forms: &Forms::default() };
+        let writer = CopyWriter { options: &options, kinds: &kinds, force_quote: &[], forms: &Forms::default() };
         let (mut out, mut buffer) = (Vec::new(), String::new());
         writer.begin(&[], &mut out);
         rows.iter().for_each(|row| writer.row(row, &mut buffer, &mut out).unwrap());

@@ -13,7 +13,7 @@ pub struct Joins {
     /// Condition that looks at no row of these: unless it holds, there are none.
     pub when: Option<Expr>,
     /// Steps in the order of the nested loops.
-    pub steps: Vec<Step>,
+    pub steps: Vec<JoinStep>,
     /// Places of the row.
     pub width: usize,
 }
@@ -21,8 +21,8 @@ pub struct Joins {
 /// Step of nested loops: a source whose rows are joined to each row of the steps before it.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Step {
-    pub source: Source,
+pub struct JoinStep {
+    pub source: RowSource,
     /// True if a row without a match is kept, with nulls for the columns of the source.
     pub is_outer: bool,
     /// Condition of a match.
@@ -33,13 +33,13 @@ pub struct Step {
     pub first: usize,
     pub width: usize,
     /// Hash table of a source that depends on nothing before it: its rows are made once, and found by their keys.
-    pub kept: Option<Kept>,
+    pub kept: Option<JoinHashTable>,
 }
 
 /// Hash table of the rows of a source.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Kept {
+pub struct JoinHashTable {
     pub id: u64,
     /// True if nothing in it depends on an enclosing query, so that it is made once for the whole statement.
     pub is_constant: bool,
@@ -61,7 +61,7 @@ pub struct JoinKey {
 /// Source of rows of a FROM clause.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Source {
+pub enum RowSource {
     Table {
         table: Arc<TableInfo>,
         access: Access,
@@ -73,17 +73,17 @@ pub enum Source {
     /// Functions that return sets, side by side, a shorter one filled up with nulls; then perhaps the row's number.
     Functions { calls: Vec<SetCall>, is_numbered: bool },
     /// Joins in parentheses, or on the nullable side of an outer join.
-    Group(Vec<Step>),
+    Group(Vec<JoinStep>),
     /// `FULL JOIN`, with its right side in a hash table.
-    Full(Box<Full>),
+    Full(Box<FullJoin>),
 }
 
 /// Full join.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Full {
-    pub left: Side,
-    pub right: Side,
+pub struct FullJoin {
+    pub left: FullJoinSide,
+    pub right: FullJoinSide,
     pub on: Option<Expr>,
     pub keys: Vec<JoinKey>,
 }
@@ -91,8 +91,8 @@ pub struct Full {
 /// Side of a full join, with its places of the row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Side {
-    pub steps: Vec<Step>,
+pub struct FullJoinSide {
+    pub steps: Vec<JoinStep>,
     pub first: usize,
     pub width: usize,
 }
@@ -106,8 +106,8 @@ pub enum Access {
     Index {
         index: usize,
         prefix: Vec<KeyValue>,
-        lower: Option<Box<Limit>>,
-        upper: Option<Box<Limit>>,
+        lower: Option<Box<KeyBound>>,
+        upper: Option<Box<KeyBound>>,
         /// True if it is read from the greatest key down.
         backward: bool,
     },
@@ -115,7 +115,7 @@ pub enum Access {
     AnyOf {
         index: usize,
         prefix: Vec<KeyValue>,
-        list: List,
+        list: KeyList,
     },
 }
 
@@ -130,7 +130,7 @@ pub struct KeyValue {
 /// List of values, any of which a key may equal.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum List {
+pub enum KeyList {
     Values(Vec<KeyValue>),
     /// Elements of an array, of this kind.
     Array {
@@ -141,7 +141,7 @@ pub enum List {
 
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Limit {
+pub struct KeyBound {
     pub value: KeyValue,
     pub inclusive: bool,
 }

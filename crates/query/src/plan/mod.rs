@@ -19,7 +19,7 @@ mod slots;
 mod walk;
 mod window;
 
-pub use crate::change::{Assignments, Change, ConflictUpdate, Modify, NewValue, OnConflict, Target};
+pub use crate::change::{Assignments, Change, ChangeTarget, ConflictUpdate, Modify, NewValue, OnConflict};
 pub use calls::{AggregateCall, SetCall, SetFunction, SortKey};
 pub use catalog::{ColumnDef, TableInfo};
 use catalog::{SystemColumn, SystemTable};
@@ -27,9 +27,11 @@ use engine::{RowLock, Wait};
 pub use expr::{AdvisoryCall, Expr, ListId, Over, SequenceCall, Typed};
 pub use from::{InputKind, JoinGroup, JoinInput, JoinTree, OuterCondition, all_of, split};
 pub use hold::{Hold, TableUse};
-pub use joins::{Access, Full, JoinKey, Joins, Kept, KeyValue, Limit, List, Side, Source, Step};
+pub use joins::{
+    Access, FullJoin, FullJoinSide, JoinHashTable, JoinKey, JoinStep, Joins, KeyBound, KeyList, KeyValue, RowSource,
+};
 pub use same::is_same_constant;
-pub(crate) use same::{Copies, is_same, is_same_set};
+pub(crate) use same::{QueryCopies, is_same, is_same_set};
 pub(crate) use slots::{PLACEHOLDERS, add_child, slots_of_plan};
 pub use slots::{Slots, slots_of};
 use std::sync::Arc;
@@ -142,7 +144,7 @@ pub enum Plan {
     /// behind those that it depends on, then the condition.
     Lock {
         input: Box<Plan>,
-        locks: Vec<Lock>,
+        locks: Vec<TableRowLock>,
         joins: Vec<OuterJoin>,
         condition: Option<Expr>,
     },
@@ -217,14 +219,14 @@ pub enum SetOperation {
 /// Lock of rows of one table, whose columns begin at a place of the row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Lock {
+pub struct TableRowLock {
     pub table: Arc<TableInfo>,
     pub first: usize,
     pub mode: RowLock,
     pub wait: Wait,
 }
 
-impl Lock {
+impl TableRowLock {
     /// Returns the place of the table row's id.
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()

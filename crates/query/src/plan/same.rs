@@ -8,8 +8,9 @@
 //! named, and within one comparison the same one of one side is always the same one of the other.
 
 use super::{
-    AggregateCall, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinInput, JoinTree, Lock, OuterCondition,
-    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, SortKey, WindowCall, WindowFunction,
+    AggregateCall, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinInput, JoinTree, OuterCondition,
+    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, SortKey, TableRowLock, WindowCall,
+    WindowFunction,
 };
 use statement::pulse;
 use std::collections::{HashMap, HashSet};
@@ -26,53 +27,53 @@ const BYTES: usize = 16;
 
 /// Which queries may be copies of one another.
 #[derive(Clone, Copy)]
-pub(crate) struct Copies<'p> {
+pub(crate) struct QueryCopies<'p> {
     /// Those whose numbers [`super::new_id`] has not given before this one.
     pub since: u64,
     /// Names that are written in them, by their numbers: with other names it is another query, as in PostgreSQL.
     pub names: &'p HashMap<u64, u64>,
 }
 
-impl Copies<'_> {
+impl QueryCopies<'_> {
     fn may_be(self, left: u64, right: u64) -> bool {
         self.since <= left && self.since <= right && self.names.get(&left) == self.names.get(&right)
     }
 }
 
 /// Says whether two expressions say the same. Without `copies` a query is the same only as itself. Of what must end, nothing is.
-pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<Copies<'_>>) -> bool {
+pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<QueryCopies<'_>>) -> bool {
     compare(copies, |comparison| comparison.expr(left, right))
 }
 
 /// Says the same of two calls of functions that return sets.
-pub(crate) fn is_same_set(left: &SetCall, right: &SetCall, copies: Option<Copies<'_>>) -> bool {
+pub(crate) fn is_same_set(left: &SetCall, right: &SetCall, copies: Option<QueryCopies<'_>>) -> bool {
     compare(copies, |comparison| comparison.set_call(left, right))
 }
 
 /// Compares the outermost parts by `begin`, then what it has left to do.
-fn compare<'p>(copies: Option<Copies<'p>>, begin: impl FnOnce(&mut Comparison<'p>) -> bool) -> bool {
-    let mut comparison = Comparison { copies, todo: Vec::new(), partners: HashMap::new(), taken: HashSet::new() };
+fn compare<'p>(copies: Option<QueryCopies<'p>>, begin: impl FnOnce(&mut PlanComparison<'p>) -> bool) -> bool {
+    let mut comparison = PlanComparison { copies, todo: Vec::new(), partners: HashMap::new(), taken: HashSet::new() };
     let mut is_same = pulse::walk(NODE).is_ok() && begin(&mut comparison);
     while is_same && let Some(pair) = comparison.todo.pop() {
         is_same = pulse::walk(NODE).is_ok()
             && match pair {
-                Pair::Exprs(left, right) => comparison.expr(left, right),
-                Pair::Plans(left, right) => comparison.plan(left, right),
-                Pair::Groups(left, right) => comparison.inputs(left, right),
+                ComparedPair::Exprs(left, right) => comparison.expr(left, right),
+                ComparedPair::Plans(left, right) => comparison.plan(left, right),
+                ComparedPair::Groups(left, right) => comparison.inputs(left, right),
             };
     }
     is_same
 }
 
 /// Two parts that are yet to be compared.
-enum Pair<'p> {
+enum ComparedPair<'p> {
     Exprs(&'p Expr, &'p Expr),
     Plans(&'p Plan, &'p Plan),
     Groups(&'p JoinGroup, &'p JoinGroup),
 }
 
 /// Two queries with numbers that meet.
-enum Met {
+enum NumberMatch {
     /// They may be the same, if they say so.
     First,
     Again,
@@ -80,36 +81,38 @@ enum Met {
 }
 
 /// See [`is_same`]. Each method tells two parts that differ; what is within them comes later.
-struct Comparison<'p> {
-    copies: Option<Copies<'p>>,
-    todo: Vec<Pair<'p>>,
+struct PlanComparison<'p> {
+    copies: Option<QueryCopies<'p>>,
+    todo: Vec<ComparedPair<'p>>,
     /// Numbers of the right side by those of the left one.
     partners: HashMap<u64, u64>,
     /// Those of the right side.
     taken: HashSet<u64>,
 }
 
-impl<'p> Comparison<'p> {
-    fn meet(&mut self, left: u64, right: u64) -> Met {
+impl<'p> PlanComparison<'p> {
+    fn meet(&mut self, left: u64, right: u64) -> NumberMatch {
         match self.partners.get(&left) {
-            Some(partner) if *partner == right => Met::Again,
-            Some(_) => Met::Others,
-            None if left != right && !self.copies.is_some_and(|copies| copies.may_be(left, right)) => Met::Others,
-            None if !self.taken.insert(right) => Met::Others,
+            Some(partner) if *partner == right => NumberMatch::Again,
+            Some(_) => NumberMatch::Others,
+            None if left != right && !self.copies.is_some_and(|copies| copies.may_be(left, right)) => {
+                NumberMatch::Others
+            }
+            None if !self.taken.insert(right) => NumberMatch::Others,
             None => {
                 self.partners.insert(left, right);
-                Met::First
+                NumberMatch::First
             }
         }
     }
 
     fn later(&mut self, left: &'p Expr, right: &'p Expr) -> bool {
-        self.todo.push(Pair::Exprs(left, right));
+        self.todo.push(ComparedPair::Exprs(left, right));
         true
     }
 
     fn query(&mut self, left: &'p Plan, right: &'p Plan) -> bool {
-        self.todo.push(Pair::Plans(left, right));
+        self.todo.push(ComparedPair::Plans(left, right));
         true
     }
 
@@ -340,9 +343,9 @@ impl<'p> Comparison<'p> {
             (Plan::System(left), Plan::System(right)) => left.oid == right.oid,
             (Plan::Shared { id, plan }, Plan::Shared { id: other_id, plan: other }) => {
                 match self.meet(*id, *other_id) {
-                    Met::First => id == other_id || self.query(plan, other),
-                    Met::Again => true,
-                    Met::Others => false,
+                    NumberMatch::First => id == other_id || self.query(plan, other),
+                    NumberMatch::Again => true,
+                    NumberMatch::Others => false,
                 }
             }
             (Plan::Recursive(left), Plan::Recursive(right)) => self.recursive(left, right),
@@ -390,21 +393,21 @@ impl<'p> Comparison<'p> {
         let Recursive { id, all, kinds, first, step, references: _, looks_out } = left;
         match self.meet(*id, right.id) {
             // One that looks out may have been moved inward from where it was made.
-            Met::First if *id == right.id && !looks_out => true,
-            Met::First => {
+            NumberMatch::First if *id == right.id && !looks_out => true,
+            NumberMatch::First => {
                 *all == right.all
                     && *kinds == right.kinds
                     && *looks_out == right.looks_out
                     && self.query(first, &right.first)
                     && self.query(step, &right.step)
             }
-            Met::Again => true,
-            Met::Others => false,
+            NumberMatch::Again => true,
+            NumberMatch::Others => false,
         }
     }
 
     fn group(&mut self, left: &'p JoinGroup, right: &'p JoinGroup) -> bool {
-        self.todo.push(Pair::Groups(left, right));
+        self.todo.push(ComparedPair::Groups(left, right));
         true
     }
 
@@ -578,8 +581,8 @@ fn is_same_eval(left: Eval, right: Eval) -> bool {
     }
 }
 
-fn is_same_lock(left: &Lock, right: &Lock) -> bool {
-    let Lock { table, first, mode, wait } = left;
+fn is_same_lock(left: &TableRowLock, right: &TableRowLock) -> bool {
+    let TableRowLock { table, first, mode, wait } = left;
     table.oid == right.table.oid && *first == right.first && *mode == right.mode && *wait == right.wait
 }
 

@@ -8,8 +8,8 @@
 //! inside asks for it.
 
 use super::{
-    Access, Expr, FrameBound, Full, InputKind, JoinGroup, JoinTree, Joins, Kept, List, Over, Plan, Recursive, Source,
-    Step, WindowFunction,
+    Access, Expr, FrameBound, FullJoin, InputKind, JoinGroup, JoinHashTable, JoinStep, JoinTree, Joins, KeyList, Over,
+    Plan, Recursive, RowSource, WindowFunction,
 };
 use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
@@ -319,12 +319,12 @@ macro_rules! walks {
 
         /// Does the same for steps of nested loops.
         pub(crate) fn $of_steps<'p>(
-            steps: &'p $($mutable)? [Step],
+            steps: &'p $($mutable)? [JoinStep],
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
         ) -> SqlResult<()> {
             for step in steps {
                 match & $($mutable)? step.source {
-                    Source::Table { access, table: _, columns: _ } => match access {
+                    RowSource::Table { access, table: _, columns: _ } => match access {
                         Access::All => {}
                         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
                             for value in prefix {
@@ -341,26 +341,26 @@ macro_rules! walks {
                                 each($Child::Expr(& $($mutable)? value.value), 0)?;
                             }
                             match list {
-                                List::Values(values) => {
+                                KeyList::Values(values) => {
                                     for value in values {
                                         each($Child::Expr(& $($mutable)? value.value), 0)?;
                                     }
                                 }
-                                List::Array { array, kind: _ } => each($Child::Expr(array), 0)?,
+                                KeyList::Array { array, kind: _ } => each($Child::Expr(array), 0)?,
                             }
                         }
                     },
-                    Source::Query { plan, is_lateral } => each($Child::Plan(plan), usize::from(*is_lateral))?,
-                    Source::Functions { calls, is_numbered: _ } => {
+                    RowSource::Query { plan, is_lateral } => each($Child::Plan(plan), usize::from(*is_lateral))?,
+                    RowSource::Functions { calls, is_numbered: _ } => {
                         for call in calls {
                             for argument in & $($mutable)? call.arguments {
                                 each($Child::Expr(argument), 0)?;
                             }
                         }
                     }
-                    Source::Group(steps) => $of_steps(steps, each)?,
-                    Source::Full(full) => {
-                        let Full { left, right, on, keys } = & $($mutable)? **full;
+                    RowSource::Group(steps) => $of_steps(steps, each)?,
+                    RowSource::Full(full) => {
+                        let FullJoin { left, right, on, keys } = & $($mutable)? **full;
                         $of_steps(& $($mutable)? left.steps, each)?;
                         $of_steps(& $($mutable)? right.steps, each)?;
                         if let Some(on) = on {
@@ -377,7 +377,7 @@ macro_rules! walks {
                         each($Child::Expr(condition), 0)?;
                     }
                 }
-                if let Some(Kept { condition, keys, id: _, is_constant: _ }) = & $($mutable)? step.kept {
+                if let Some(JoinHashTable { condition, keys, id: _, is_constant: _ }) = & $($mutable)? step.kept {
                     if let Some(condition) = condition {
                         each($Child::Expr(condition), 0)?;
                     }

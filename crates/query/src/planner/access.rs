@@ -3,7 +3,7 @@
 //! **Invariant:** the condition is kept whole above the look-up, and a value that is looked up is the one that the condition
 //! compares with, so a choice here can make a query slow, never wrong.
 
-use crate::plan::{Access, Expr, KeyValue, Limit, List, Over, Slots, slots_of};
+use crate::plan::{Access, Expr, KeyBound, KeyList, KeyValue, Over, Slots, slots_of};
 use catalog::TableInfo;
 use catalog::storage::search::{Precision, keeps_order, precision};
 use types::Kind;
@@ -12,20 +12,20 @@ use types::ops::Callee;
 
 /// Comparison of a column with a value that is known before.
 #[derive(Clone)]
-struct Bound {
+struct ColumnBound {
     column: usize,
-    comparison: Comparison,
+    comparison: ComparisonKind,
     value: KeyValue,
 }
 
 /// Column that equals any of some values.
 struct AnyOf {
     column: usize,
-    list: List,
+    list: KeyList,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+enum ComparisonKind {
     Equal,
     Less,
     LessOrEqual,
@@ -33,29 +33,29 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Comparison {
-    const ALL: [(&'static str, Comparison); 5] = [
-        ("=", Comparison::Equal),
-        ("<", Comparison::Less),
-        ("<=", Comparison::LessOrEqual),
-        (">", Comparison::Greater),
-        (">=", Comparison::GreaterOrEqual),
+impl ComparisonKind {
+    const ALL: [(&'static str, ComparisonKind); 5] = [
+        ("=", ComparisonKind::Equal),
+        ("<", ComparisonKind::Less),
+        ("<=", ComparisonKind::LessOrEqual),
+        (">", ComparisonKind::Greater),
+        (">=", ComparisonKind::GreaterOrEqual),
     ];
 
     /// Exchanges the sides.
-    fn turned(self) -> Comparison {
+    fn turned(self) -> ComparisonKind {
         match self {
-            Comparison::Equal => Comparison::Equal,
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            ComparisonKind::Equal => ComparisonKind::Equal,
+            ComparisonKind::Less => ComparisonKind::Greater,
+            ComparisonKind::LessOrEqual => ComparisonKind::GreaterOrEqual,
+            ComparisonKind::Greater => ComparisonKind::Less,
+            ComparisonKind::GreaterOrEqual => ComparisonKind::LessOrEqual,
         }
     }
 }
 
 /// Table whose rows are wanted: its places of the row, and those that are known.
-pub(super) struct Wanted<'w> {
+pub(super) struct AccessTarget<'w> {
     pub(super) table: &'w TableInfo,
     pub(super) first: usize,
     pub(super) known: &'w Slots,
@@ -63,7 +63,7 @@ pub(super) struct Wanted<'w> {
 
 /// Quality of an access path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct AccessRank {
     /// True if it finds at most one row.
     pub(super) is_point: bool,
     /// Number of columns of the index that equal a value.
@@ -81,8 +81,8 @@ pub(super) struct OrderKey {
 }
 
 /// Returns the best access path to rows that satisfy these conditions.
-pub(super) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank) {
-    let mut best = (Access::All, Rank::default());
+pub(super) fn choose(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> (Access, AccessRank) {
+    let mut best = (Access::All, AccessRank::default());
     for found in ways(wanted, conditions) {
         if best.1 < found.1 {
             best = found;
@@ -94,13 +94,13 @@ pub(super) fn choose(wanted: &Wanted<'_>, conditions: &[&Expr]) -> (Access, Rank
 /// Returns an access path as good as the best one that finds the rows in this order. One that finds all rows of an index, only
 /// if few of them are wanted.
 pub(super) fn in_order(
-    wanted: &Wanted<'_>,
+    wanted: &AccessTarget<'_>,
     conditions: &[&Expr],
     keys: &[OrderKey],
     few_wanted: bool,
 ) -> Option<Access> {
     let best = choose(wanted, conditions).1;
-    if best == Rank::default() && !few_wanted {
+    if best == AccessRank::default() && !few_wanted {
         return None;
     }
     ways(wanted, conditions).into_iter().filter(|(_, rank)| *rank == best).find_map(|(access, rank)| match access {
@@ -137,29 +137,30 @@ fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey])
 }
 
 /// Returns the access paths by each index.
-fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
+fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessRank)> {
     let mut bounds = Vec::new();
     let mut lists = Vec::new();
     for condition in conditions {
         wanted.note(condition, &mut bounds, &mut lists);
     }
-    let find = |column: usize, wanted: &[Comparison]| {
+    let find = |column: usize, wanted: &[ComparisonKind]| {
         bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
     };
     let way = |(index, def): (usize, &engine::IndexDef)| {
-        let equal: Vec<&Bound> = def.columns.iter().map_while(|column| find(*column, &[Comparison::Equal])).collect();
+        let equal: Vec<&ColumnBound> =
+            def.columns.iter().map_while(|column| find(*column, &[ComparisonKind::Equal])).collect();
         let prefix = || equal.iter().map(|bound| bound.value.clone()).collect::<Vec<_>>();
         let next = def.columns.get(equal.len()).copied();
         let is_point = def.unique && equal.len() == def.columns.len();
         let list = lists.iter().find(|list| Some(list.column) == next);
-        let side = |wanted: &[Comparison], inclusive: Comparison| {
+        let side = |wanted: &[ComparisonKind], inclusive: ComparisonKind| {
             let bound = find(next?, wanted)?;
-            Some(Box::new(Limit { value: bound.value.clone(), inclusive: bound.comparison == inclusive }))
+            Some(Box::new(KeyBound { value: bound.value.clone(), inclusive: bound.comparison == inclusive }))
         };
-        let lower = side(&[Comparison::Greater, Comparison::GreaterOrEqual], Comparison::GreaterOrEqual);
-        let upper = side(&[Comparison::Less, Comparison::LessOrEqual], Comparison::LessOrEqual);
+        let lower = side(&[ComparisonKind::Greater, ComparisonKind::GreaterOrEqual], ComparisonKind::GreaterOrEqual);
+        let upper = side(&[ComparisonKind::Less, ComparisonKind::LessOrEqual], ComparisonKind::LessOrEqual);
         let sides = usize::from(lower.is_some()) + usize::from(upper.is_some());
-        let rank = Rank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
+        let rank = AccessRank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
         let access = match list {
             Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
             None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
@@ -169,7 +170,7 @@ fn ways(wanted: &Wanted<'_>, conditions: &[&Expr]) -> Vec<(Access, Rank)> {
     wanted.table.table.indexes().iter().enumerate().map(way).collect()
 }
 
-impl Wanted<'_> {
+impl AccessTarget<'_> {
     /// The table's column that an expression is.
     fn own(&self, expr: &Expr) -> Option<usize> {
         match expr {
@@ -183,15 +184,15 @@ impl Wanted<'_> {
         slots_of(expr).is_within(self.known) && !expr.is_volatile()
     }
 
-    fn note(&self, condition: &Expr, bounds: &mut Vec<Bound>, lists: &mut Vec<AnyOf>) {
+    fn note(&self, condition: &Expr, bounds: &mut Vec<ColumnBound>, lists: &mut Vec<AnyOf>) {
         match condition {
             Expr::And(parts) => parts.iter().for_each(|part| self.note(part, bounds, lists)),
             Expr::Call { .. } => {
                 match self.bound(condition) {
                     Some((bound, Precision::Exact)) => bounds.push(bound),
-                    Some((bound, Precision::Near)) if bound.comparison == Comparison::Equal => {
-                        for comparison in [Comparison::GreaterOrEqual, Comparison::LessOrEqual] {
-                            bounds.push(Bound { comparison, ..bound.clone() });
+                    Some((bound, Precision::Near)) if bound.comparison == ComparisonKind::Equal => {
+                        for comparison in [ComparisonKind::GreaterOrEqual, ComparisonKind::LessOrEqual] {
+                            bounds.push(ColumnBound { comparison, ..bound.clone() });
                         }
                     }
                     Some((bound, Precision::Near)) => bounds.push(bound),
@@ -204,7 +205,7 @@ impl Wanted<'_> {
                     && list.iter().all(|value| self.is_known(value))
                 {
                     let one = |value: &Expr| KeyValue { value: value.clone(), kind: *kind };
-                    lists.push(AnyOf { column, list: List::Values(list.iter().map(one).collect()) });
+                    lists.push(AnyOf { column, list: KeyList::Values(list.iter().map(one).collect()) });
                 }
             }
             Expr::Quantified { all: false, arguments, over: Over::Array(array), condition, hashed: _ } => {
@@ -214,7 +215,7 @@ impl Wanted<'_> {
             Expr::Or(_) => {
                 let mut values = Vec::new();
                 if let Some(column) = self.equalities(condition, &mut values) {
-                    lists.push(AnyOf { column, list: List::Values(values) });
+                    lists.push(AnyOf { column, list: KeyList::Values(values) });
                 }
             }
             _ => {}
@@ -238,7 +239,7 @@ impl Wanted<'_> {
         let kind = operator.right;
         let is_found =
             is_column && operator.name == "=" && precision(kind, key) == Some(Precision::Exact) && self.is_known(array);
-        is_found.then(|| AnyOf { column, list: List::Array { array: array.clone(), kind } })
+        is_found.then(|| AnyOf { column, list: KeyList::Array { array: array.clone(), kind } })
     }
 
     /// The table's column that an expression is, or casts so that the order stays; `None` if the column's index does not
@@ -274,7 +275,7 @@ impl Wanted<'_> {
                 fits.then_some(column)
             }
             condition => match self.bound(condition)? {
-                (Bound { column, comparison: Comparison::Equal, value }, Precision::Exact) => {
+                (ColumnBound { column, comparison: ComparisonKind::Equal, value }, Precision::Exact) => {
                     values.push(value);
                     Some(column)
                 }
@@ -284,7 +285,7 @@ impl Wanted<'_> {
     }
 
     /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
-    fn bound(&self, condition: &Expr) -> Option<(Bound, Precision)> {
+    fn bound(&self, condition: &Expr) -> Option<(ColumnBound, Precision)> {
         let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return None };
         let [left, right] = &arguments[..] else { return None };
         let (column, value, kind, is_turned) = match (self.own_or_cast(left), self.own_or_cast(right)) {
@@ -292,17 +293,17 @@ impl Wanted<'_> {
             (None, Some(column)) => (column, left, operator.left?, true),
             _ => return None,
         };
-        let (_, comparison) = Comparison::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
+        let (_, comparison) = ComparisonKind::ALL.into_iter().find(|(name, _)| *name == operator.name)?;
         if !self.is_known(value) {
             return None;
         }
         let precision = precision(kind, self.table.columns[column].kind.kind)?;
         let comparison = if is_turned { comparison.turned() } else { comparison };
-        Some((Bound { column, comparison, value: KeyValue { value: value.clone(), kind } }, precision))
+        Some((ColumnBound { column, comparison, value: KeyValue { value: value.clone(), kind } }, precision))
     }
 
     /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
-    fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<Bound>) {
+    fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<ColumnBound>) {
         let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return };
         if operator.name != "~~" || operator.left != Some(Kind::Text) {
             return;
@@ -322,13 +323,13 @@ impl Wanted<'_> {
             return;
         }
         let text = |text: &str| KeyValue { value: Expr::Constant(Datum::text(text)), kind: Kind::Text };
-        bounds.push(Bound { column, comparison: Comparison::GreaterOrEqual, value: text(&prefix) });
+        bounds.push(ColumnBound { column, comparison: ComparisonKind::GreaterOrEqual, value: text(&prefix) });
         // The last character that has a next one is raised; those behind it do not matter.
         while let Some(last) = prefix.pop() {
             let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
             if let Some(next) = next {
                 prefix.push(next);
-                bounds.push(Bound { column, comparison: Comparison::Less, value: text(&prefix) });
+                bounds.push(ColumnBound { column, comparison: ComparisonKind::Less, value: text(&prefix) });
                 return;
             }
         }

@@ -1,9 +1,9 @@
 //! Columns of tables that a plan reads.
 
-use crate::plan::{Slots, Source, Step, add_child, children_of_steps};
+use crate::plan::{JoinStep, RowSource, Slots, add_child, children_of_steps};
 
 /// Notes the columns of tables that are looked at, given the places that are looked at above.
-pub(super) fn prune(steps: &mut [Step], needed: &Slots) {
+pub(super) fn prune(steps: &mut [JoinStep], needed: &Slots) {
     let mut all = needed.clone();
     // Looking never fails, but for a statement that must end, of which nothing is used.
     let _ = children_of_steps(steps, &mut |child, deeper| {
@@ -13,16 +13,16 @@ pub(super) fn prune(steps: &mut [Step], needed: &Slots) {
     mark(steps, &all);
 }
 
-fn mark(steps: &mut [Step], slots: &Slots) {
+fn mark(steps: &mut [JoinStep], slots: &Slots) {
     for step in steps {
         let first = step.first;
         match &mut step.source {
-            Source::Table { table, columns, .. } => {
+            RowSource::Table { table, columns, .. } => {
                 *columns = Some((0..=table.columns.len()).filter(|at| slots.has(first + at)).collect());
             }
-            Source::Query { .. } | Source::Functions { .. } => {}
-            Source::Group(steps) => mark(steps, slots),
-            Source::Full(full) => {
+            RowSource::Query { .. } | RowSource::Functions { .. } => {}
+            RowSource::Group(steps) => mark(steps, slots),
+            RowSource::Full(full) => {
                 mark(&mut full.left.steps, slots);
                 mark(&mut full.right.steps, slots);
             }

@@ -1,6 +1,6 @@
 //! Planner of the row executor: it chooses an order of joins and an access path to each table of a logical plan.
 //!
-//! The choices depend on how many rows tables have. [`Sizes`] remembers those numbers, so that whoever keeps a plan can tell
+//! The choices depend on how many rows tables have. [`TableSizes`] remembers those numbers, so that whoever keeps a plan can tell
 //! when another one may be better.
 //!
 //! The modules, in the order to read them: `steps` (joins as nested loops), `order` (which join comes next), `access` (indexes),
@@ -20,7 +20,7 @@ use crate::plan::{
     AggregateCall, ChildMut, Expr, JoinTree, Joins, Plan, Recursive, SetOperation, Slots, SortKey,
     children_of_expr_mut, children_of_plan_mut,
 };
-pub use sizes::Sizes;
+pub use sizes::TableSizes;
 use statement::error::SqlResult;
 use std::collections::HashMap;
 use std::mem;
@@ -45,7 +45,7 @@ impl Deref for RowPlan {
 /// Planner of one statement.
 #[derive(Default)]
 pub struct Planner {
-    sizes: Sizes,
+    sizes: TableSizes,
     /// Shared queries that have been planned, by their numbers.
     shared: HashMap<u64, Arc<Plan>>,
     /// Recursive queries that have been planned, by their numbers.
@@ -56,7 +56,7 @@ pub struct Planner {
 
 /// Wishes of an operator for the rows of its input.
 #[derive(Clone, Default)]
-struct Wanted {
+struct RequiredProperties {
     /// Order of the rows, by places.
     order: Option<Vec<SortKey>>,
     /// True if the operator takes few of the rows.
@@ -69,7 +69,7 @@ impl Planner {
     /// # Errors
     /// `54001`: it is too deep. `57014`: the statement must end.
     pub fn query(&mut self, mut logical: Plan) -> SqlResult<RowPlan> {
-        self.plan(&mut logical, &Wanted::default())?;
+        self.plan(&mut logical, &RequiredProperties::default())?;
         Ok(RowPlan(logical))
     }
 
@@ -78,7 +78,7 @@ impl Planner {
     /// # Errors
     /// Those of [`Planner::query`].
     pub fn in_place(&mut self, plan: &mut Plan) -> SqlResult<()> {
-        self.plan(plan, &Wanted::default()).map(drop)
+        self.plan(plan, &RequiredProperties::default()).map(drop)
     }
 
     /// Plans the inputs of a change.
@@ -89,19 +89,19 @@ impl Planner {
         let Modify { change, returning, with } = modify;
         match change {
             Change::Insert { input, conflict, table: _, rules: _ } => {
-                self.plan(input, &Wanted::default())?;
+                self.plan(input, &RequiredProperties::default())?;
                 if let Some(update) = conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
                     self.assignments(&mut update.assignments)?;
                     self.exprs(&mut update.condition)?;
                 }
             }
             Change::Update { target, assignments, rules: _ } => {
-                self.plan(&mut target.input, &Wanted::default())?;
+                self.plan(&mut target.input, &RequiredProperties::default())?;
                 self.exprs(&mut target.condition)?;
                 self.assignments(assignments)?;
             }
             Change::Delete { target, rules: _ } => {
-                self.plan(&mut target.input, &Wanted::default())?;
+                self.plan(&mut target.input, &RequiredProperties::default())?;
                 self.exprs(&mut target.condition)?;
             }
         }
@@ -110,14 +110,14 @@ impl Planner {
     }
 
     /// Returns the sizes of tables on which the plans depend.
-    pub fn into_sizes(self) -> Sizes {
+    pub fn into_sizes(self) -> TableSizes {
         self.sizes
     }
 
     fn assignments(&mut self, assignments: &mut Assignments) -> SqlResult<()> {
         assignments.values.iter_mut().try_for_each(|value| match value {
             NewValue::One(value) => self.expr(value),
-            NewValue::Row { plan, width: _ } => self.plan(plan, &Wanted::default()).map(drop),
+            NewValue::Row { plan, width: _ } => self.plan(plan, &RequiredProperties::default()).map(drop),
         })
     }
 
@@ -129,12 +129,12 @@ impl Planner {
     fn expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
         children_of_expr_mut(expr, &mut |child, _| match child {
             ChildMut::Expr(part) => self.expr(part),
-            ChildMut::Plan(plan) => self.plan(plan, &Wanted::default()).map(drop),
+            ChildMut::Plan(plan) => self.plan(plan, &RequiredProperties::default()).map(drop),
         })
     }
 
     /// Plans an operator and all below it. Returns true if its rows come in the order that is wanted.
-    fn plan(&mut self, plan: &mut Plan, wanted: &Wanted) -> SqlResult<bool> {
+    fn plan(&mut self, plan: &mut Plan, wanted: &RequiredProperties) -> SqlResult<bool> {
         statement::stack::check()?;
         match plan {
             Plan::Shared { id, plan } => {
@@ -204,7 +204,7 @@ impl Planner {
     fn shared(&mut self, id: u64, plan: &mut Arc<Plan>) -> SqlResult<()> {
         if !self.shared.contains_key(&id) {
             let mut own = Plan::clone(plan);
-            self.plan(&mut own, &Wanted::default())?;
+            self.plan(&mut own, &RequiredProperties::default())?;
             self.shared.insert(id, Arc::new(own));
         }
         if let Some(planned) = self.shared.get(&id) {
@@ -219,8 +219,8 @@ impl Planner {
         if !self.recursive.contains_key(&id) {
             let Recursive { id, all, kinds, first, step, references, looks_out } = &**recursive;
             let (mut first, mut step) = (first.clone(), step.clone());
-            self.plan(&mut first, &Wanted::default())?;
-            self.plan(&mut step, &Wanted::default())?;
+            self.plan(&mut first, &RequiredProperties::default())?;
+            self.plan(&mut step, &RequiredProperties::default())?;
             let references = AtomicUsize::new(references.load(Ordering::Relaxed));
             let (id, all, kinds, looks_out) = (*id, *all, kinds.clone(), *looks_out);
             self.recursive.insert(id, Arc::new(Recursive { id, all, kinds, first, step, references, looks_out }));
@@ -256,7 +256,7 @@ impl Planner {
         for key in keys {
             let value = key.value.clone();
             let mut input = Plan::From(Box::new(tree.clone()));
-            if !self.plan(&mut input, &Wanted { order: Some(vec![key]), few: true })? {
+            if !self.plan(&mut input, &RequiredProperties { order: Some(vec![key]), few: true })? {
                 return Ok(None);
             }
             let condition = Expr::Not(Box::new(Expr::IsNull(Box::new(value))));
@@ -300,7 +300,7 @@ fn end_of(call: &AggregateCall) -> Option<SortKey> {
 }
 
 /// Returns the wishes of an operator for its input, given those for its own rows.
-fn wanted_below(plan: &Plan, wanted: &Wanted) -> Wanted {
+fn wanted_below(plan: &Plan, wanted: &RequiredProperties) -> RequiredProperties {
     let few = wanted.few;
     match plan {
         Plan::Project { input: _, columns } => {
@@ -312,13 +312,13 @@ fn wanted_below(plan: &Plan, wanted: &Wanted) -> Wanted {
                 _ => None,
             };
             let order = wanted.order.as_ref().and_then(|keys| keys.iter().map(key).collect());
-            Wanted { order, few }
+            RequiredProperties { order, few }
         }
         Plan::Distinct { .. } => wanted.clone(),
-        Plan::Sort { input: _, keys } => Wanted { order: Some(keys.clone()), few },
-        Plan::DistinctOn { .. } | Plan::Sets { .. } | Plan::Lock { .. } => Wanted { order: None, few },
+        Plan::Sort { input: _, keys } => RequiredProperties { order: Some(keys.clone()), few },
+        Plan::DistinctOn { .. } | Plan::Sets { .. } | Plan::Lock { .. } => RequiredProperties { order: None, few },
         Plan::Limit { input: _, limit, offset: _ } | Plan::Ties { input: _, keys: _, limit, offset: _ } => {
-            Wanted { order: None, few: limit.is_some() }
+            RequiredProperties { order: None, few: limit.is_some() }
         }
         // They read all of their inputs, in any order.
         Plan::Unit
@@ -334,6 +334,6 @@ fn wanted_below(plan: &Plan, wanted: &Wanted) -> Wanted {
         | Plan::Recursive(_)
         | Plan::Working(_)
         | Plan::Modified(_)
-        | Plan::Modifying { .. } => Wanted::default(),
+        | Plan::Modifying { .. } => RequiredProperties::default(),
     }
 }

@@ -4,8 +4,8 @@
 //! table. Joins need not be in the order of the statement: inner ones go in any order, and an outer one stands anywhere behind
 //! its left side.
 
-use super::access::{self, Rank, Wanted};
-use super::sizes::Sizes;
+use super::access::{self, AccessRank, AccessTarget};
+use super::sizes::TableSizes;
 use super::steps::{Condition, conditions, key_of};
 use crate::plan::{Expr, InputKind, JoinInput, Slots};
 use statement::pulse;
@@ -14,14 +14,14 @@ use statement::pulse;
 const ROWS_OF_OTHERS: u64 = 64;
 
 /// Estimates the cost of a next step: less is better.
-fn cost(rank: Rank, has_keys: bool, is_filtered: bool, is_first: bool, rows_bound: u64) -> u64 {
+fn cost(rank: AccessRank, has_keys: bool, is_filtered: bool, is_first: bool, rows_bound: u64) -> u64 {
     let size = u64::from(u64::BITS - rows_bound.leading_zeros()) + 1;
     match rank {
-        Rank { is_point: true, .. } => 1,
-        Rank { equal, .. } if 0 < equal => 3,
-        Rank { next, .. } if 0 < next && is_first => 4 + size,
+        AccessRank { is_point: true, .. } => 1,
+        AccessRank { equal, .. } if 0 < equal => 3,
+        AccessRank { next, .. } if 0 < next && is_first => 4 + size,
         _ if has_keys => 20 + size,
-        Rank { next, .. } if 0 < next => 30 + size,
+        AccessRank { next, .. } if 0 < next => 30 + size,
         _ if is_first => {
             if is_filtered {
                 10 + 2 * size
@@ -41,7 +41,7 @@ const TRIED_MAX: usize = 6;
 const PAIRS_MAX: usize = 1_000_000;
 
 /// Returns the inputs in the order in which they are joined, given what is known before them.
-pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, sizes: &mut Sizes) -> Vec<usize> {
+pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, sizes: &mut TableSizes) -> Vec<usize> {
     if items.len() <= 1 {
         return (0..items.len()).collect();
     }
@@ -52,7 +52,7 @@ pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, si
         }
     };
     let rows: Vec<u64> = items.iter().map(rows).collect();
-    let search = Search { inputs: items, rows: &rows, conditions: all };
+    let search = JoinOrderSearch { inputs: items, rows: &rows, conditions: all };
     let firsts: Vec<Option<usize>> =
         if items.len() <= TRIED_MAX { (0..items.len()).map(Some).collect() } else { vec![None] };
     let tried = firsts.into_iter().filter_map(|first| search.greedy(known, first));
@@ -60,14 +60,14 @@ pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, si
 }
 
 /// Search for an order.
-struct Search<'s> {
+struct JoinOrderSearch<'s> {
     inputs: &'s [JoinInput],
     /// Rows of each input.
     rows: &'s [u64],
     conditions: &'s [Condition],
 }
 
-impl Search<'_> {
+impl JoinOrderSearch<'_> {
     /// Returns the order that takes the cheapest next input each time, and its cost. It begins with the given input, if that
     /// can be the first.
     fn greedy(&self, known: &Slots, first: Option<usize>) -> Option<(u64, Vec<usize>)> {
@@ -115,10 +115,10 @@ impl Search<'_> {
         let rank = match &input.kind {
             InputKind::Table(table) => {
                 let exprs: Vec<&Expr> = usable.iter().map(|one| &one.expr).collect();
-                access::choose(&Wanted { table, first: input.first, known }, &exprs).1
+                access::choose(&AccessTarget { table, first: input.first, known }, &exprs).1
             }
             InputKind::Query { .. } | InputKind::Functions { .. } | InputKind::Group(_) | InputKind::Full { .. } => {
-                Rank::default()
+                AccessRank::default()
             }
         };
         cost(rank, has_keys, is_filtered, is_first, self.rows[at])

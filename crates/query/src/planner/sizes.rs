@@ -8,9 +8,9 @@ const SMALL: u64 = 256;
 
 /// Numbers of rows of tables, as they were when a plan was made.
 #[derive(Clone, Debug, Default)]
-pub struct Sizes(Vec<(Arc<Table>, u64)>);
+pub struct TableSizes(Vec<(Arc<Table>, u64)>);
 
-impl Sizes {
+impl TableSizes {
     /// Returns the number of rows of a table, on which the plan depends from now on.
     pub(super) fn of(&mut self, table: &Arc<Table>) -> u64 {
         if let Some((_, rows)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, table)) {

@@ -1,13 +1,14 @@
 //! Rows in the order of an index.
 
-use super::access::{self, OrderKey, Wanted};
-use crate::plan::{Expr, Joins, Slots, SortKey, Source, Step};
+use super::access::{self, AccessTarget, OrderKey};
+use crate::plan::{Expr, JoinStep, Joins, RowSource, Slots, SortKey};
 
 /// Makes the rows come in this order, if an index of the first source gives it: whatever is joined to its rows comes in their
 /// order. Returns true if they do.
 pub(super) fn put_in_order(joins: &mut Joins, keys: &[SortKey], few_wanted: bool) -> bool {
-    let Some(Step { source: Source::Table { table, access, .. }, is_outer: false, on, first, kept: None, .. }) =
-        joins.steps.first_mut()
+    let Some(JoinStep {
+        source: RowSource::Table { table, access, .. }, is_outer: false, on, first, kept: None, ..
+    }) = joins.steps.first_mut()
     else {
         return false;
     };
@@ -19,7 +20,7 @@ pub(super) fn put_in_order(joins: &mut Joins, keys: &[SortKey], few_wanted: bool
         _ => None,
     };
     let Some(keys) = keys.iter().map(key).collect::<Option<Vec<_>>>() else { return false };
-    let wanted = Wanted { table, first: *first, known: &Slots::default() };
+    let wanted = AccessTarget { table, first: *first, known: &Slots::default() };
     let conditions: Vec<&Expr> = on.iter().collect();
     match access::in_order(&wanted, &conditions, &keys, few_wanted) {
         Some(found) => {

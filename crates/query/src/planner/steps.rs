@@ -3,12 +3,12 @@
 //! **Invariant:** every condition of an inner join is asked as soon as all it looks at is there, and of an outer join
 //! exactly where the join is.
 
-use super::access::{self, Wanted};
+use super::access::{self, AccessTarget};
 use super::order::order_of;
-use super::sizes::Sizes;
+use super::sizes::TableSizes;
 use crate::plan::{
-    Access, Expr, Full, InputKind, JoinGroup, JoinInput, JoinKey, Joins, Kept, List, OuterCondition, Plan, Side, Slots,
-    Source, Step, all_of, has_working, new_id, slots_of, slots_of_plan, split,
+    Access, Expr, FullJoin, FullJoinSide, InputKind, JoinGroup, JoinHashTable, JoinInput, JoinKey, JoinStep, Joins,
+    KeyList, OuterCondition, Plan, RowSource, Slots, all_of, has_working, new_id, slots_of, slots_of_plan, split,
 };
 use statement::pulse;
 use types::Kind;
@@ -28,7 +28,7 @@ pub(super) fn conditions(exprs: Vec<Expr>) -> Vec<Condition> {
 }
 
 /// Makes the steps of a group with more conditions than its own. `known`: places that are known before it.
-pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: &mut Sizes) -> Vec<Step> {
+pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: &mut TableSizes) -> Vec<JoinStep> {
     let JoinGroup { inputs, conditions: own } = group;
     let all = conditions(own.into_iter().chain(more).collect());
     let order = order_of(&inputs, &all, known, sizes);
@@ -38,7 +38,7 @@ pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: 
         all.into_iter().partition(|one| one.slots.is_empty() && one.expr.is_volatile());
     let last = order.last().copied();
     let mut known = known.clone();
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<JoinStep> = Vec::new();
     for at in order {
         // Of what must end nothing is used.
         if pulse::walk(left.len() + 1).is_err() {
@@ -84,13 +84,19 @@ pub(super) fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Optio
 }
 
 /// Returns a source as a plan of its own, for walks.
-fn as_plan(source: &Source) -> Plan {
-    let step = Step { source: source.clone(), is_outer: false, on: None, filter: None, first: 0, width: 0, kept: None };
+fn as_plan(source: &RowSource) -> Plan {
+    let step =
+        JoinStep { source: source.clone(), is_outer: false, on: None, filter: None, first: 0, width: 0, kept: None };
     Plan::Joins(Joins { when: None, steps: vec![step], width: 0 })
 }
 
 /// Makes the step of an input. `now`: conditions of inner joins that are asked as soon as it is there.
-fn step_of(input: JoinInput, now: Vec<Condition>, (known, is_first): (&Slots, bool), sizes: &mut Sizes) -> Step {
+fn step_of(
+    input: JoinInput,
+    now: Vec<Condition>,
+    (known, is_first): (&Slots, bool),
+    sizes: &mut TableSizes,
+) -> JoinStep {
     let own = input.own();
     let JoinInput { kind, first, width, outer, needs } = input;
     let is_outer = outer.is_some();
@@ -103,20 +109,21 @@ fn step_of(input: JoinInput, now: Vec<Condition>, (known, is_first): (&Slots, bo
     let mut can_keep = needs.is_empty() && !(is_first && known.is_empty());
     let source = match kind {
         InputKind::Table(table) => {
-            let (mut access, mut rank) = access::choose(&Wanted { table: &table, first, known }, &exprs);
+            let (mut access, mut rank) = access::choose(&AccessTarget { table: &table, first, known }, &exprs);
             if can_keep && rank.equal == 0 && !is_first {
                 // Kept by a key rather than gone through within bounds again and again.
-                (access, rank) = access::choose(&Wanted { table: &table, first, known: &Slots::default() }, &exprs);
+                (access, rank) =
+                    access::choose(&AccessTarget { table: &table, first, known: &Slots::default() }, &exprs);
             }
             can_keep = can_keep && !rank.is_point && access_slots(&access).is_empty();
-            Source::Table { table, access, columns: None }
+            RowSource::Table { table, access, columns: None }
         }
-        InputKind::Query { plan, is_lateral } => Source::Query { plan, is_lateral },
-        InputKind::Functions { calls, is_numbered } => Source::Functions { calls, is_numbered },
+        InputKind::Query { plan, is_lateral } => RowSource::Query { plan, is_lateral },
+        InputKind::Functions { calls, is_numbered } => RowSource::Functions { calls, is_numbered },
         InputKind::Group(group) => {
             can_keep = false;
             let on = std::mem::take(&mut on).into_iter().map(|one| one.expr).collect();
-            Source::Group(steps_of(group, on, known, sizes))
+            RowSource::Group(steps_of(group, on, known, sizes))
         }
         InputKind::Full { left, right, on } => full(left, right, on, sizes),
     };
@@ -134,10 +141,10 @@ fn step_of(input: JoinInput, now: Vec<Condition>, (known, is_first): (&Slots, bo
             && own_conditions.iter().all(|one| !one.slots.looks_out)
             && keys.iter().all(|key| !slots_of(&key.own).looks_out);
         let condition = all_of(own_conditions.into_iter().map(|one| one.expr).collect());
-        kept = Some(Kept { id: new_id(), is_constant, condition, keys });
+        kept = Some(JoinHashTable { id: new_id(), is_constant, condition, keys });
     }
     let expr = |all: Vec<Condition>| all_of(all.into_iter().map(|one| one.expr).collect());
-    Step { source, is_outer, on: expr(on), filter: expr(filter), first, width, kept }
+    JoinStep { source, is_outer, on: expr(on), filter: expr(filter), first, width, kept }
 }
 
 /// Returns the places that an access path looks at.
@@ -150,22 +157,22 @@ fn access_slots(access: &Access) -> Slots {
             values.map(|value| &value.value).collect()
         }
         Access::AnyOf { prefix, list, index: _ } => match list {
-            List::Values(values) => prefix.iter().chain(values).map(|value| &value.value).collect(),
-            List::Array { array, kind: _ } => prefix.iter().map(|value| &value.value).chain([array]).collect(),
+            KeyList::Values(values) => prefix.iter().chain(values).map(|value| &value.value).collect(),
+            KeyList::Array { array, kind: _ } => prefix.iter().map(|value| &value.value).chain([array]).collect(),
         },
     };
     exprs.into_iter().for_each(|expr| slots.add_all(&slots_of(expr)));
     slots
 }
 
-fn full(left: JoinGroup, right: JoinGroup, on: Vec<Expr>, sizes: &mut Sizes) -> Source {
+fn full(left: JoinGroup, right: JoinGroup, on: Vec<Expr>, sizes: &mut TableSizes) -> RowSource {
     let (left_slots, right_slots) = (left.own(), right.own());
     let on = conditions(on);
     let keys = on.iter().filter_map(|one| key_of(one, &left_slots, &right_slots)).collect();
     let mut side = |group: JoinGroup| {
         let (first, width) = group.places();
-        Side { steps: steps_of(group, Vec::new(), &Slots::default(), sizes), first, width }
+        FullJoinSide { steps: steps_of(group, Vec::new(), &Slots::default(), sizes), first, width }
     };
     let on = all_of(on.into_iter().map(|one| one.expr).collect());
-    Source::Full(Box::new(Full { left: side(left), right: side(right), on, keys }))
+    RowSource::Full(Box::new(FullJoin { left: side(left), right: side(right), on, keys }))
 }

@@ -36,7 +36,7 @@ fn parts(plan: &Plan) -> Option<(&JoinTree, &[Expr])> {
 }
 
 /// Source with its places of the row before and after.
-struct Leaf {
+struct PulledSource {
     first: usize,
     width: usize,
     to: usize,
@@ -46,15 +46,15 @@ struct Leaf {
 }
 
 /// New values of the places of a row.
-struct Moves {
-    leaves: Vec<Leaf>,
+struct SlotMoves {
+    leaves: Vec<PulledSource>,
     /// Values by place.
     values: Vec<Expr>,
 }
 
-impl Moves {
+impl SlotMoves {
     /// Puts the sources side by side, from this place on.
-    fn new(mut leaves: Vec<Leaf>, start: usize) -> SqlResult<Moves> {
+    fn new(mut leaves: Vec<PulledSource>, start: usize) -> SqlResult<SlotMoves> {
         leaves.sort_by_key(|leaf| (leaf.first, leaf.width));
         let mut next = start;
         let mut values = Vec::new();
@@ -73,14 +73,14 @@ impl Moves {
                 }
             }
         }
-        Ok(Moves { leaves, values })
+        Ok(SlotMoves { leaves, values })
     }
 
     fn width(&self) -> usize {
         self.leaves.last().map_or(0, |leaf| leaf.to + leaf.to_width)
     }
 
-    fn leaf(&self, input: &JoinInput) -> Option<&Leaf> {
+    fn leaf(&self, input: &JoinInput) -> Option<&PulledSource> {
         self.leaves.iter().find(|leaf| leaf.first == input.first && leaf.width == input.width)
     }
 
@@ -141,7 +141,7 @@ impl Moves {
                 InputKind::Query { plan, is_lateral: false } if leaf.is_some_and(|leaf| leaf.columns.is_some()) => {
                     let JoinTree { when, mut group, width: _, needed: _ } = tree_of(*plan)?;
                     group.conditions.extend(when);
-                    let moves = Moves::new(leaves_of(&group), first)?;
+                    let moves = SlotMoves::new(leaves_of(&group), first)?;
                     let mut own = moves.group(group)?;
                     if outer.is_none() {
                         all.inputs.append(&mut own.inputs);
@@ -198,7 +198,7 @@ fn shift(expr: &mut Expr, by: usize) -> SqlResult<()> {
 }
 
 /// Returns the sources of a group in which nothing is pulled up.
-fn leaves_of(group: &JoinGroup) -> Vec<Leaf> {
+fn leaves_of(group: &JoinGroup) -> Vec<PulledSource> {
     let mut leaves = Vec::new();
     for input in &group.inputs {
         match &input.kind {
@@ -208,7 +208,7 @@ fn leaves_of(group: &JoinGroup) -> Vec<Leaf> {
             }
             InputKind::Table(_) | InputKind::Query { .. } | InputKind::Functions { .. } => {
                 let (first, width) = (input.first, input.width);
-                leaves.push(Leaf { first, width, to: first, to_width: width, columns: None });
+                leaves.push(PulledSource { first, width, to: first, to_width: width, columns: None });
             }
         }
     }
@@ -217,9 +217,9 @@ fn leaves_of(group: &JoinGroup) -> Vec<Leaf> {
 
 /// Number of times that each place of the row is looked at.
 #[derive(Default)]
-struct Uses(Vec<usize>);
+struct SlotUses(Vec<usize>);
 
-impl Uses {
+impl SlotUses {
     fn note(&mut self, expr: &Expr, depth: usize) {
         match expr {
             Expr::Column(column) if depth == 0 => self.add(*column),
@@ -282,18 +282,18 @@ fn is_strict(expr: &Expr) -> bool {
 }
 
 /// Choice of the queries that are pulled up.
-struct Choice {
-    uses: Uses,
+struct PullUpChoice {
+    uses: SlotUses,
     sources: usize,
-    leaves: Vec<Leaf>,
+    leaves: Vec<PulledSource>,
 }
 
-impl Choice {
+impl PullUpChoice {
     fn add(&mut self, group: &JoinGroup, is_nullable: bool, can_pull: bool) {
         for input in &group.inputs {
             let is_nullable = is_nullable || input.outer.is_some();
             let (first, width) = (input.first, input.width);
-            let kept = Leaf { first, width, to: first, to_width: width, columns: None };
+            let kept = PulledSource { first, width, to: first, to_width: width, columns: None };
             match &input.kind {
                 InputKind::Group(group) => self.add(group, is_nullable, can_pull),
                 InputKind::Full { left, right, on: _ } => {
@@ -302,7 +302,11 @@ impl Choice {
                 }
                 InputKind::Query { plan, is_lateral: false } if can_pull => match simple(plan) {
                     Some((tree, columns)) if self.can_pull(tree, columns, first, is_nullable) => {
-                        self.leaves.push(Leaf { to_width: tree.width, columns: Some(columns.to_vec()), ..kept });
+                        self.leaves.push(PulledSource {
+                            to_width: tree.width,
+                            columns: Some(columns.to_vec()),
+                            ..kept
+                        });
                     }
                     Some(_) | None => self.leaves.push(kept),
                 },
@@ -350,16 +354,16 @@ fn has_simple(group: &JoinGroup) -> bool {
 }
 
 /// Result of [`pull_up`], for what is said of the row afterwards.
-pub(crate) struct Pulled(Option<Moves>);
+pub(crate) struct PulledUp(Option<SlotMoves>);
 
-impl Pulled {
+impl PulledUp {
     pub(crate) fn apply(&self, expr: &mut Expr) -> SqlResult<()> {
         self.0.as_ref().map_or(Ok(()), |moves| moves.apply(expr))
     }
 
     /// Places of the row, which had this many.
     pub(crate) fn width(&self, before: usize) -> usize {
-        self.0.as_ref().map_or(before, Moves::width)
+        self.0.as_ref().map_or(before, SlotMoves::width)
     }
 
     /// Place where the columns of a source begin that began there.
@@ -373,20 +377,20 @@ impl Pulled {
 ///
 /// # Errors
 /// `57014`: the statement must end.
-pub(crate) fn pull_up(tree: &mut JoinGroup, exprs: &mut [&mut Expr], can_pull: bool) -> SqlResult<Pulled> {
+pub(crate) fn pull_up(tree: &mut JoinGroup, exprs: &mut [&mut Expr], can_pull: bool) -> SqlResult<PulledUp> {
     if !has_simple(tree) {
-        return Ok(Pulled(None));
+        return Ok(PulledUp(None));
     }
-    let mut uses = Uses::default();
+    let mut uses = SlotUses::default();
     exprs.iter().for_each(|expr| uses.add_expr(expr));
     uses.add_group(tree);
     let sources = leaves_of(tree).len();
-    let mut choice = Choice { uses, sources, leaves: Vec::new() };
+    let mut choice = PullUpChoice { uses, sources, leaves: Vec::new() };
     choice.add(tree, false, can_pull);
-    let moves = Moves::new(choice.leaves, 0)?;
+    let moves = SlotMoves::new(choice.leaves, 0)?;
     *tree = moves.group(std::mem::take(tree))?;
     // What was one condition may now be several.
     tree.conditions = std::mem::take(&mut tree.conditions).into_iter().flat_map(split).collect();
     exprs.iter_mut().try_for_each(|expr| moves.apply(expr))?;
-    Ok(Pulled(Some(moves)))
+    Ok(PulledUp(Some(moves)))
 }

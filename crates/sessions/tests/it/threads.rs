@@ -4,8 +4,10 @@
 use crate::real::Real;
 use catalog::Provider;
 use engine::{LockView, Wake};
-use query::analytics::{Analytics, AnalyticsPlan, AnalyticsRun, Answer, Finish, Query, Start};
-use query::explain::Node;
+use query::analytics::{
+    Analytics, AnalyticsAnswer, AnalyticsFinish, AnalyticsPlan, AnalyticsQuery, AnalyticsRun, AnalyticsStart,
+};
+use query::explain::ExplainNode;
 use settings::Connect;
 use sql::session::{Outcome, Parked, Portal, Session, Step};
 use statement::outcome::Signal;
@@ -79,20 +81,20 @@ impl Provider for Spy {
 }
 
 impl Analytics for Spy {
-    fn prepare(&self, _query: &Query<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
+    fn prepare(&self, _query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         Ok(Arc::new(self.clone()))
     }
 }
 
 impl AnalyticsPlan for Spy {
-    fn start(&self, _start: Start, finish: Finish) -> SqlResult<Arc<dyn AnalyticsRun>> {
-        let mut answer = Answer::default();
+    fn start(&self, _start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>> {
+        let mut answer = AnalyticsAnswer::default();
         answer.add(vec![[Datum::text(this_thread())].into()])?;
         finish(Ok(answer));
         Ok(Arc::new(self.clone()))
     }
 
-    fn explain(&self, _start: &Start) -> SqlResult<Node> {
+    fn explain(&self, _start: &AnalyticsStart) -> SqlResult<ExplainNode> {
         Err(SqlError::unsupported("EXPLAIN of a spy"))
     }
 }

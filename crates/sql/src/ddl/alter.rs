@@ -342,7 +342,7 @@ impl Ddl<'_> {
             return Ok(Expr::Constant(types::datum::Datum::Null));
         };
         let (tree, binder) = (grammar::expression(&default.text)?, self.binder_of(&default.text));
-        let bound = binder.expr(&tree, &query::bind::Scope::default()).map_err(SqlError::nowhere)?;
+        let bound = binder.expr(&tree, &query::bind::NameScope::default()).map_err(SqlError::nowhere)?;
         Ok(binder.coerce_default(bound, column.kind).map_err(SqlError::nowhere)?.expr)
     }
 

@@ -12,7 +12,7 @@ use catalog::{
     TableInfo,
 };
 use engine::{Column, IndexDef, Table, TableDef};
-use query::bind::{Binder, Clause, Scope, no_collation, not_collated, takes_collation};
+use query::bind::{Binder, Clause, NameScope, no_collation, not_collated, takes_collation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -364,7 +364,7 @@ impl Ddl<'_> {
 
     fn default_in(&self, text: &str, value: &KeptExpr, kind: SqlType, column: &str) -> SqlResult<DefaultExpr> {
         let binder = self.binder_of(text);
-        let scope = Scope::default();
+        let scope = NameScope::default();
         scope.clause.set(Clause::Default);
         let bound = binder.expr(&value.value, &scope)?;
         let of = bound.kind;
@@ -380,7 +380,7 @@ impl Ddl<'_> {
             SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.")
         })?;
         binder.without_parameters()?;
-        let (text, uses) = self.binder_of(text).kept(value, &Scope::default(), kind)?;
+        let (text, uses) = self.binder_of(text).kept(value, &NameScope::default(), kind)?;
         Ok(DefaultExpr { text, uses })
     }
 }
@@ -426,8 +426,8 @@ fn next_of(sequence: u32) -> DefaultExpr {
 }
 
 /// Returns the scope of one row of a table.
-pub(crate) fn scope_of(binder: &Binder<'_>, name: &str, columns: &[ColumnDef]) -> SqlResult<Scope<'static>> {
-    let mut scope = Scope::default();
+pub(crate) fn scope_of(binder: &Binder<'_>, name: &str, columns: &[ColumnDef]) -> SqlResult<NameScope<'static>> {
+    let mut scope = NameScope::default();
     let columns: Vec<_> =
         columns.iter().map(|column| query::bind::column_info(column.name.clone(), column.kind)).collect();
     let width = columns.len();

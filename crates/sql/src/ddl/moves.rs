@@ -4,7 +4,7 @@ use super::renames::Renamed;
 use super::{Ddl, Defined, altering};
 use catalog::{Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
-use query::bind::Noted;
+use query::bind::NameTarget;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::SetSchemaCommand;
@@ -32,7 +32,7 @@ impl Ddl<'_> {
         if relation.schema() == schema {
             return Ok(());
         }
-        let renamed = Renamed { what: Noted::Relation(relation.oid()), to: relation.name(), schema: Some(name) };
+        let renamed = Renamed { what: NameTarget::Relation(relation.oid()), to: relation.name(), schema: Some(name) };
         let views = self.renamed(relation.oid(), &renamed)?;
         match relation {
             Relation::Table(table) => self.move_table(table, schema, name)?,

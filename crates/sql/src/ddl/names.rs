@@ -6,7 +6,7 @@ use super::renames::Renamed;
 use super::{Ddl, Defined, altering, words_of};
 use catalog::{ConstraintKind, Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
-use query::bind::{Noted, no_relation, not_a_sequence};
+use query::bind::{NameTarget, no_relation, not_a_sequence};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ impl Ddl<'_> {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let views =
-            self.renamed(relation.oid(), &Renamed { what: Noted::Relation(relation.oid()), to: new, schema: None })?;
+        let views = self
+            .renamed(relation.oid(), &Renamed { what: NameTarget::Relation(relation.oid()), to: new, schema: None })?;
         match relation {
             Relation::Table(table) => {
                 self.lock(table, TableLock::AccessExclusive)?;
@@ -125,7 +125,7 @@ impl Ddl<'_> {
             let message = format!("column \"{new}\" of relation \"{}\" already exists", draft.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        let what = Noted::Column(draft.oid, draft.columns[at].number);
+        let what = NameTarget::Column(draft.oid, draft.columns[at].number);
         let views = self.renamed(draft.oid, &Renamed { what, to: new, schema: None })?;
         for (_, check) in table.checks() {
             let used = self.columns_of_check(&draft.name, &draft.columns, check)?;

@@ -7,7 +7,7 @@
 use super::Ddl;
 use crate::system::quoted;
 use catalog::{Relation, ViewInfo};
-use query::bind::{Binder, Note, Noted, settled};
+use query::bind::{Binder, NameReference, NameTarget, settled};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::collections::HashSet;
@@ -19,14 +19,14 @@ use syntax::lex::Span;
 
 /// Object that is renamed.
 pub(super) struct Renamed<'r> {
-    pub(super) what: Noted,
+    pub(super) what: NameTarget,
     pub(super) to: &'r str,
     /// New schema of the object, if it moves.
     pub(super) schema: Option<&'r str>,
 }
 
 /// View, the new text of its query, and the meanings of the names in it.
-pub(super) type Changed = (Arc<ViewInfo>, String, Vec<Note>);
+pub(super) type Changed = (Arc<ViewInfo>, String, Vec<NameReference>);
 
 /// Visitor that replaces an old name in the text of a query with the new one.
 struct Writer {
@@ -40,8 +40,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn of(notes: &[Note], renamed: &Renamed<'_>) -> Writer {
-        let is_written = |note: &&Note| note.of == renamed.what && note.span.is_known();
+    fn of(notes: &[NameReference], renamed: &Renamed<'_>) -> Writer {
+        let is_written = |note: &&NameReference| note.of == renamed.what && note.span.is_known();
         let mut writer = Writer {
             names: HashSet::new(),
             schema: renamed.schema.map(quoted),
@@ -126,7 +126,7 @@ impl Ddl<'_> {
     /// Returns the queries of the views that use a table which gets a column of this number: their text is unchanged,
     /// but its meaning may differ then.
     pub(super) fn beside_new_column(&self, table: u32, number: i16) -> SqlResult<Vec<Changed>> {
-        self.renamed(table, &Renamed { what: Noted::Column(table, number), to: "", schema: None })
+        self.renamed(table, &Renamed { what: NameTarget::Column(table, number), to: "", schema: None })
     }
 
     /// Puts rewritten queries in place. Must be called after the catalog is changed.

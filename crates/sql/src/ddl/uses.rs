@@ -3,7 +3,7 @@
 use super::Ddl;
 use super::drop::Doomed;
 use catalog::{Relation, ViewInfo};
-use query::bind::Noted;
+use query::bind::NameTarget;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::grammar;
@@ -15,7 +15,7 @@ impl Ddl<'_> {
         for view in self.state.views().filter(|view| view.uses.contains(&table)) {
             let binder = self.binder_of_view(view, &view.text).noting();
             binder.query(&grammar::query(&view.text)?, None)?;
-            if binder.take_notes().iter().any(|note| note.of == Noted::Column(table, number)) {
+            if binder.take_notes().iter().any(|note| note.of == NameTarget::Column(table, number)) {
                 views.push(Arc::clone(view));
             }
         }

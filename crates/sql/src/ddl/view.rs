@@ -7,7 +7,7 @@ use super::{Ddl, Defined};
 use crate::system::quoted;
 use catalog::{Relation, State, ViewInfo};
 use query::bind::kept::settle;
-use query::bind::{Bound, Note, Noted, settled};
+use query::bind::{BoundQuery, NameReference, NameTarget, settled};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::collections::HashMap;
@@ -67,18 +67,18 @@ impl Ddl<'_> {
 
     /// Returns the stored text of a view's query, by the notes of its binding: with `*` expanded, relations with their
     /// schemas, and OIDs of relations in literals. Also returns the OIDs of the relations that it uses.
-    fn kept_query(&self, create: &CreateView, notes: &[Note]) -> SqlResult<(String, Vec<u32>)> {
+    fn kept_query(&self, create: &CreateView, notes: &[NameReference]) -> SqlResult<(String, Vec<u32>)> {
         let mut edits = Edits::default();
         let mut uses = settle(notes, &mut edits);
         let mut relations = HashMap::new();
         for note in notes {
             match &note.of {
-                Noted::Star(columns) => edits.replace(note.span, written_out(note.span.of(self.text), columns)),
-                Noted::Relation(oid) => {
+                NameTarget::Star(columns) => edits.replace(note.span, written_out(note.span.of(self.text), columns)),
+                NameTarget::Relation(oid) => {
                     relations.insert(note.span.start, *oid);
                     uses.push(*oid);
                 }
-                Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) => {}
+                NameTarget::Literal(_) | NameTarget::Moment(_) | NameTarget::Column(..) => {}
             }
         }
         let mut qualifier = Qualifier { text: self.text, state: &self.state, relations, edits };
@@ -171,7 +171,7 @@ fn recursive_text(create: &CreateView, query: &str) -> String {
 }
 
 /// Returns the names and types of a view's columns.
-fn view_columns(create: &CreateView, bound: &Bound) -> SqlResult<Vec<(String, SqlType)>> {
+fn view_columns(create: &CreateView, bound: &BoundQuery) -> SqlResult<Vec<(String, SqlType)>> {
     if bound.columns.len() < create.columns.len() {
         let message = "CREATE VIEW specifies more column names than columns";
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

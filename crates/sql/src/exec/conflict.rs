@@ -8,7 +8,7 @@ use super::{Rows, Run};
 use catalog::TableInfo;
 use catalog::storage::{datum, store};
 use engine::{RowId, RowLock, RowWriter, Value, Wait};
-use query::change::{ConflictUpdate, OnConflict, Rules};
+use query::change::{ConflictUpdate, ConstraintRules, OnConflict};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::datum::Datum;
@@ -20,7 +20,7 @@ impl Run<'_> {
         table: &TableInfo,
         row: &[Datum],
         (conflict, meets_others): (&OnConflict, bool),
-        rules: Option<&Arc<Rules>>,
+        rules: Option<&Arc<ConstraintRules>>,
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
         self.may_insert(table, row, rules)?;
@@ -88,7 +88,7 @@ impl Run<'_> {
         table: &TableInfo,
         row: &[Datum],
         (at, id): (usize, RowId),
-        (update, rules): (&ConflictUpdate, Option<&Arc<Rules>>),
+        (update, rules): (&ConflictUpdate, Option<&Arc<ConstraintRules>>),
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<bool> {
         if !self.is_first(table, id) {

@@ -9,7 +9,7 @@ use catalog::storage::search::{Sought, sought};
 use catalog::storage::{datum, store};
 use catalog::{ForeignAction, TableInfo};
 use engine::{Row, RowId, RowLock, TableLock, Value, Wait};
-use query::constraints::{Reference, Referenced, Rules, TableRules, compared};
+use query::constraints::{ConstraintRules, IncomingReference, OutgoingReference, TableRules, compared};
 use query::plan::{Hold, is_same_constant};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use types::{Kind, SqlType};
 /// What is to be looked after.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
-    rules: Arc<Rules>,
+    rules: Arc<ConstraintRules>,
     table: u32,
     what: What,
 }
@@ -74,12 +74,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn event(&self, rules: &Arc<Rules>, table: u32, what: What) {
+    fn event(&self, rules: &Arc<ConstraintRules>, table: u32, what: What) {
         self.changes.events.borrow_mut().push_back(Event { rules: Arc::clone(rules), table, what });
     }
 
     /// A row was inserted.
-    pub(super) fn inserted(&self, rules: &Arc<Rules>, table: &TableInfo, row: RowId) {
+    pub(super) fn inserted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, row: RowId) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for reference in 0..own.references.len() {
             self.event(rules, table.oid, What::Refers { reference, row });
@@ -87,7 +87,14 @@ impl Run<'_> {
     }
 
     /// A row was changed.
-    pub(super) fn updated(&self, rules: &Arc<Rules>, table: &TableInfo, row: RowId, old: &[Datum], new: &[Datum]) {
+    pub(super) fn updated(
+        &self,
+        rules: &Arc<ConstraintRules>,
+        table: &TableInfo,
+        row: RowId,
+        old: &[Datum],
+        new: &[Datum],
+    ) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         let differ = |columns: &[usize], is_same: &dyn Fn(&Datum, &Datum, Kind) -> bool| {
             columns.iter().any(|at| match (old.get(*at), new.get(*at), table.columns.get(*at)) {
@@ -110,7 +117,7 @@ impl Run<'_> {
     }
 
     /// A row was deleted.
-    pub(super) fn deleted(&self, rules: &Arc<Rules>, table: &TableInfo, old: &[Datum]) {
+    pub(super) fn deleted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, old: &[Datum]) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for (referenced, of) in own.referenced.iter().enumerate() {
             self.event(rules, table.oid, What::Gone { referenced, old: key_of(old, &of.columns), new: None });
@@ -147,8 +154,8 @@ impl Run<'_> {
 
     /// # Errors
     /// `23503`
-    fn find_parent(&self, child: &TableInfo, reference: &Reference, key: Vec<Datum>) -> SqlResult<()> {
-        let Reference { name, columns, parent, parent_columns, parent_index, match_full } = reference;
+    fn find_parent(&self, child: &TableInfo, reference: &OutgoingReference, key: Vec<Datum>) -> SqlResult<()> {
+        let OutgoingReference { name, columns, parent, parent_columns, parent_index, match_full } = reference;
         let refused = |detail: String| {
             let of = &child.name;
             let message = format!("insert or update on table \"{of}\" violates foreign key constraint \"{name}\"");
@@ -251,8 +258,8 @@ impl Run<'_> {
     }
 
     /// Rows of the child that refer to this key, as they are now.
-    fn children(&self, referenced: &Referenced, key: &[Datum]) -> SqlResult<Vec<RowId>> {
-        let Referenced { child, child_columns, compared, child_index, .. } = referenced;
+    fn children(&self, referenced: &IncomingReference, key: &[Datum]) -> SqlResult<Vec<RowId>> {
+        let IncomingReference { child, child_columns, compared, child_index, .. } = referenced;
         let mut found = Vec::new();
         let mut each = |row: &Row<'_>| {
             if has_key(child, row, child_columns, compared, key) {
@@ -272,13 +279,13 @@ impl Run<'_> {
     /// A key that somebody may refer to is there no more.
     fn parent_gone(
         &self,
-        rules: &Arc<Rules>,
+        rules: &Arc<ConstraintRules>,
         parent: &TableInfo,
-        referenced: &Referenced,
+        referenced: &IncomingReference,
         old: &[Datum],
         new: Option<&[Datum]>,
     ) -> SqlResult<()> {
-        let Referenced { columns, child, child_columns, on_delete, on_update, .. } = referenced;
+        let IncomingReference { columns, child, child_columns, on_delete, on_update, .. } = referenced;
         let own = (parent, &**columns, &*kinds_of(parent, columns));
         let Some(key) = self.as_others(old, own, child, child_columns)? else { return Ok(()) };
         let action = if new.is_some() { *on_update } else { *on_delete };
@@ -340,12 +347,12 @@ impl Run<'_> {
     fn no_children(
         &self,
         parent: &TableInfo,
-        referenced: &Referenced,
+        referenced: &IncomingReference,
         old: &[Datum],
         key: &[Datum],
         may_come_back: bool,
     ) -> SqlResult<()> {
-        let Referenced { name, columns, index, child, child_columns, compared, .. } = referenced;
+        let IncomingReference { name, columns, index, child, child_columns, compared, .. } = referenced;
         if may_come_back {
             let found = self.with_key(parent, *index, columns, old, &mut |values| {
                 Ok(self.txn.newest(&parent.table, *index, values)?.is_some())
@@ -374,7 +381,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn delete_child(&self, rules: &Arc<Rules>, of: &Referenced, id: RowId, key: &[Datum]) -> SqlResult<()> {
+    fn delete_child(
+        &self,
+        rules: &Arc<ConstraintRules>,
+        of: &IncomingReference,
+        id: RowId,
+        key: &[Datum],
+    ) -> SqlResult<()> {
         let child = &*of.child;
         let mut old = None;
         let deleted = self.txn.delete_if(&child.table, id, |row| {
@@ -396,8 +409,8 @@ impl Run<'_> {
 
     fn change_child(
         &self,
-        rules: &Arc<Rules>,
-        of: &Referenced,
+        rules: &Arc<ConstraintRules>,
+        of: &IncomingReference,
         id: RowId,
         key: &[Datum],
         values: &[Datum],

@@ -9,10 +9,10 @@ use catalog::TableInfo;
 use catalog::storage::{datum, store};
 use engine::Value;
 use engine::memory::SMALL_BYTES;
-use query::bind::{Copied, CopyFrom, CopyTo};
+use query::bind::{CopyFrom, CopySource, CopyTo};
 use query::constraints::TableRules;
-use query::copy::out::Writer;
-use query::copy::{Field, Fields, Format, Next, Reader, bad};
+use query::copy::out::CopyWriter;
+use query::copy::{CopyField, CopyFields, CopyFormat, CopyReader, NextRow, bad};
 use query::rows::CopyPiece;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::Use;
@@ -35,7 +35,7 @@ const SENT_BYTES_MAX: usize = 1 << 30;
 /// How far a COPY from the client has come.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyState {
-    reader: Reader,
+    reader: CopyReader,
     /// Where the next row begins in the data.
     pub(crate) at: usize,
     pub(crate) rows: u64,
@@ -46,7 +46,7 @@ pub(crate) struct CopyState {
 impl CopyState {
     pub(crate) fn new(from: &CopyFrom) -> CopyState {
         CopyState {
-            reader: Reader::new(&from.options, from.places.len()),
+            reader: CopyReader::new(&from.options, from.places.len()),
             at: 0,
             rows: 0,
             at_header: from.options.header,
@@ -107,7 +107,7 @@ impl Run<'_> {
     ) -> SqlResult<(CopyState, Vec<Event>)> {
         let mut state = state.clone();
         let own = from.rules.as_ref().and_then(|rules| rules.tables.get(&from.table.oid));
-        let mut fields = Fields::default();
+        let mut fields = CopyFields::default();
         let mut chunk = Chunk {
             from,
             data,
@@ -120,15 +120,15 @@ impl Run<'_> {
             let next = state.reader.next(data, &mut state.at, is_all, &mut fields);
             let mut line = state.reader.line_number;
             match next {
-                Ok(Next::Row) => {}
-                Ok(Next::End) if state.at_header && from.options.header_must_match => {
+                Ok(NextRow::Row) => {}
+                Ok(NextRow::End) if state.at_header && from.options.header_must_match => {
                     // The line that is not there counts as an empty one.
                     line += 1;
                     let is_null = from.options.null.is_empty();
-                    fields.add(if is_null { Field::Null } else { Field::Raw(0..0) }, from.places.len());
+                    fields.add(if is_null { CopyField::Null } else { CopyField::Raw(0..0) }, from.places.len());
                     fields.line = Some(0..0);
                 }
-                Ok(Next::More | Next::End) => break,
+                Ok(NextRow::More | NextRow::End) => break,
                 Err(error) if state.reader.is_at_head() => return Err(error),
                 Err(error) => return Err(error.context(line_context(from, data, &fields, line))),
             }
@@ -156,7 +156,7 @@ impl Run<'_> {
         Ok((state, Vec::new()))
     }
 
-    fn check_header(&self, from: &CopyFrom, data: &[u8], fields: &Fields) -> SqlResult<()> {
+    fn check_header(&self, from: &CopyFrom, data: &[u8], fields: &CopyFields) -> SqlResult<()> {
         if fields.found != from.places.len() {
             let (got, expected) = (fields.found, from.places.len());
             return Err(bad(format!("wrong number of fields in header line: got {got}, expected {expected}")));
@@ -183,10 +183,10 @@ impl Run<'_> {
     }
 
     /// Puts a row into the chunk.
-    fn copy_row(&self, chunk: &mut Chunk<'_>, fields: &Fields, line: u64) -> SqlResult<()> {
+    fn copy_row(&self, chunk: &mut Chunk<'_>, fields: &CopyFields, line: u64) -> SqlResult<()> {
         let (from, data) = (chunk.from, chunk.data);
         let table = &*from.table;
-        let is_binary = from.options.format == Format::Binary;
+        let is_binary = from.options.format == CopyFormat::Binary;
         let in_line = |error: SqlError| error.context(line_context(from, data, fields, line));
         let (found, wanted) = (fields.found, from.places.len());
         if wanted < found {
@@ -204,7 +204,7 @@ impl Run<'_> {
                 return Err(in_line(bad(format!("missing data for column \"{}\"", column.name))));
             };
             let mut bytes = fields.bytes(data, number);
-            if from.options.format == Format::Csv {
+            if from.options.format == CopyFormat::Csv {
                 let null = from.options.null.as_bytes();
                 if bytes.is_none() && from.force_not_null.get(number) == Some(&true) {
                     bytes = Some(null);
@@ -217,7 +217,7 @@ impl Run<'_> {
                 binary::input(bytes, column.kind, ValueOrigin::Field).map(|value| chunk.keep(value))
             } else {
                 let raw = match field {
-                    Field::Raw(range) if range.len() == bytes.len() => Some(range.clone()),
+                    CopyField::Raw(range) if range.len() == bytes.len() => Some(range.clone()),
                     _ => None,
                 };
                 self.copy_cell(chunk, bytes, raw, column.kind)
@@ -357,11 +357,11 @@ impl Run<'_> {
     /// Passes the data of a COPY to the client on, piece by piece. Returns how many rows there were.
     pub(crate) fn copy_pieces(&self, to: &CopyTo, give: &mut dyn FnMut(CopyPiece) -> SqlResult<()>) -> SqlResult<u64> {
         let writer =
-            Writer { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
+            CopyWriter { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
         let (mut piece, mut buffer, mut rows) = (CopyPiece::default(), String::new(), 0);
         writer.begin(&to.names, &mut piece.data);
         // The binary header comes with the first row, as there: clients expect a row in each message.
-        if !piece.data.is_empty() && to.options.format != Format::Binary {
+        if !piece.data.is_empty() && to.options.format != CopyFormat::Binary {
             piece.end_message();
         }
         let mut each = |row: &[Datum]| {
@@ -379,10 +379,10 @@ impl Run<'_> {
             Ok(Flow::Continue(()))
         };
         match &to.rows {
-            Copied::Query(plan) => {
+            CopySource::Query(plan) => {
                 let _ = self.rows(plan, None, &mut each)?;
             }
-            Copied::Change(modify) => {
+            CopySource::Change(modify) => {
                 for row in self.modify(modify)?.returned {
                     let _ = each(&row)?;
                 }
@@ -475,10 +475,10 @@ fn integer(bytes: &[u8]) -> Option<i64> {
 }
 
 /// `COPY t, line 2: "..."`
-fn line_context(from: &CopyFrom, data: &[u8], fields: &Fields, line: u64) -> String {
+fn line_context(from: &CopyFrom, data: &[u8], fields: &CopyFields, line: u64) -> String {
     let context = format!("COPY {}, line {line}", from.table.name);
     match fields.line.clone().and_then(|line| data.get(line)) {
-        Some(text) if from.options.format != Format::Binary => {
+        Some(text) if from.options.format != CopyFormat::Binary => {
             format!("{context}: \"{}\"", shown(text))
         }
         _ => context,

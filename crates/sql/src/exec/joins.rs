@@ -7,7 +7,7 @@ use super::probe::step_key;
 use super::sources::fill;
 use super::table::RowTable;
 use super::{Each, Flow, Rows, Run};
-use query::plan::{Expr, Full, JoinKey, Joins, Kept, Source, Step};
+use query::plan::{Expr, FullJoin, JoinHashTable, JoinKey, JoinStep, Joins, RowSource};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
 use statement::holdings::Use;
@@ -79,7 +79,7 @@ impl Run<'_> {
 
     fn steps(
         &self,
-        steps: &[Step],
+        steps: &[JoinStep],
         local: &Local,
         row: &mut Vec<Datum>,
         outer: Option<&Rows<'_>>,
@@ -123,7 +123,7 @@ impl Run<'_> {
     /// The rows of one step, by what is known before it.
     fn step(
         &self,
-        step: &Step,
+        step: &JoinStep,
         local: &Local,
         row: &mut Vec<Datum>,
         outer: Option<&Rows<'_>>,
@@ -170,8 +170,8 @@ impl Run<'_> {
 
     fn store(
         &self,
-        step: &Step,
-        kept: &Kept,
+        step: &JoinStep,
+        kept: &JoinHashTable,
         local: &Local,
         width: usize,
         outer: Option<&Rows<'_>>,
@@ -205,7 +205,7 @@ impl Run<'_> {
 
     fn source(
         &self,
-        step: &Step,
+        step: &JoinStep,
         local: &Local,
         row: &mut Vec<Datum>,
         outer: Option<&Rows<'_>>,
@@ -221,7 +221,7 @@ impl Run<'_> {
 
     fn source_of(
         &self,
-        step: &Step,
+        step: &JoinStep,
         local: &Local,
         row: &mut Vec<Datum>,
         outer: Option<&Rows<'_>>,
@@ -229,7 +229,7 @@ impl Run<'_> {
     ) -> SqlResult<Flow> {
         let first = step.first;
         match &step.source {
-            Source::Table { table, access, columns } => {
+            RowSource::Table { table, access, columns } => {
                 let Some(keys) = self.look_up(table, access, &Rows { row, outer })? else {
                     return Ok(Flow::Continue(()));
                 };
@@ -238,7 +238,7 @@ impl Run<'_> {
                     each(row)
                 })
             }
-            Source::Query { plan, is_lateral: true } => {
+            RowSource::Query { plan, is_lateral: true } => {
                 pulse::tick(row.len())?;
                 let before = row.clone();
                 let before = Rows { row: &before, outer };
@@ -247,11 +247,11 @@ impl Run<'_> {
                     each(row)
                 })
             }
-            Source::Query { plan, is_lateral: false } => self.rows(plan, outer, &mut |found| {
+            RowSource::Query { plan, is_lateral: false } => self.rows(plan, outer, &mut |found| {
                 row[first..first + found.len()].clone_from_slice(found);
                 each(row)
             }),
-            Source::Functions { calls, is_numbered } => {
+            RowSource::Functions { calls, is_numbered } => {
                 let mut sets = self.sets(calls, &Rows { row, outer })?;
                 let mut number = 0;
                 loop {
@@ -268,20 +268,20 @@ impl Run<'_> {
                     }
                 }
             }
-            Source::Group(steps) => self.steps(steps, local, row, outer, each),
-            Source::Full(full) => self.full(full, local, row, outer, each),
+            RowSource::Group(steps) => self.steps(steps, local, row, outer, each),
+            RowSource::Full(full) => self.full(full, local, row, outer, each),
         }
     }
 
     fn full(
         &self,
-        full: &Full,
+        full: &FullJoin,
         local: &Local,
         row: &mut Vec<Datum>,
         outer: Option<&Rows<'_>>,
         each: &mut Next<'_>,
     ) -> SqlResult<Flow> {
-        let Full { left, right, on, keys } = full;
+        let FullJoin { left, right, on, keys } = full;
         let (left_places, right_places) = (left.first..left.first + left.width, right.first..right.first + right.width);
         let mut store = Store::new(keys);
         pulse::tick(row.len())?;

@@ -5,8 +5,8 @@
 
 use locked::Locked;
 use query::change::Modify;
-use query::explain::Actual;
-use query::plan::{Plan, Step};
+use query::explain::ActualCounts;
+use query::plan::{JoinStep, Plan};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     timing: bool,
-    counts: Mutex<HashMap<usize, Actual>>,
+    counts: Mutex<HashMap<usize, ActualCounts>>,
 }
 
 /// One operator's rows on their way to the next.
@@ -55,11 +55,11 @@ impl Probe {
     }
 
     /// A session goes from thread to thread, so it is locked; one looks at a time.
-    fn counts(&self) -> MutexGuard<'_, HashMap<usize, Actual>> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<usize, ActualCounts>> {
         self.counts.locked_anyway()
     }
 
-    fn add(&self, key: usize, of: Actual) {
+    fn add(&self, key: usize, of: ActualCounts) {
         let mut counts = self.counts();
         let all = counts.entry(key).or_default();
         all.rows += of.rows;
@@ -81,35 +81,35 @@ impl Probe {
             let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             (ns(watch.first.get().unwrap_or(total)), ns(total))
         });
-        self.add(key, Actual { rows: watch.rows.get(), loops: 1, times });
+        self.add(key, ActualCounts { rows: watch.rows.get(), loops: 1, times });
         result
     }
 
     /// Of a join: one more row.
-    pub(super) fn joined(&self, step: &Step) {
-        self.add(joined_key(step), Actual { rows: 1, loops: 0, times: None });
+    pub(super) fn joined(&self, step: &JoinStep) {
+        self.add(joined_key(step), ActualCounts { rows: 1, loops: 0, times: None });
     }
 
-    fn of(&self, key: usize) -> Actual {
+    fn of(&self, key: usize) -> ActualCounts {
         self.counts().get(&key).copied().unwrap_or_default()
     }
 
-    pub(crate) fn of_plan(&self, plan: &Plan) -> Actual {
+    pub(crate) fn of_plan(&self, plan: &Plan) -> ActualCounts {
         self.of(plan_key(plan))
     }
 
     /// What a change returns.
-    pub(crate) fn of_modify(&self, modify: &Modify) -> Actual {
+    pub(crate) fn of_modify(&self, modify: &Modify) -> ActualCounts {
         self.of(modify_key(modify))
     }
 
     /// The rows of the step's source.
-    pub(crate) fn of_step(&self, step: &Step) -> Actual {
+    pub(crate) fn of_step(&self, step: &JoinStep) -> ActualCounts {
         self.of(step_key(step))
     }
 
     /// The rows that the step's source makes with those before it.
-    pub(crate) fn of_join(&self, step: &Step) -> u64 {
+    pub(crate) fn of_join(&self, step: &JoinStep) -> u64 {
         self.of(joined_key(step)).rows
     }
 }
@@ -122,11 +122,11 @@ pub(super) fn plan_key(plan: &Plan) -> usize {
     &raw const *plan as usize
 }
 
-pub(super) fn step_key(step: &Step) -> usize {
+pub(super) fn step_key(step: &JoinStep) -> usize {
     &raw const *step as usize
 }
 
 /// A place inside the step that is no other operator's.
-fn joined_key(step: &Step) -> usize {
+fn joined_key(step: &JoinStep) -> usize {
     &raw const step.width as usize
 }

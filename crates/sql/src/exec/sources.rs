@@ -9,7 +9,7 @@ use catalog::TableInfo;
 use catalog::storage::search::{Sought, sought};
 use catalog::storage::{datum, store};
 use engine::{Direction, Row, RowId, Value};
-use query::plan::{Access, Expr, KeyValue, Limit, List, Lock, OuterJoin, Plan};
+use query::plan::{Access, Expr, KeyBound, KeyList, KeyValue, OuterJoin, Plan, TableRowLock};
 use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use std::ops::Bound;
@@ -69,8 +69,8 @@ impl<'a> Run<'a> {
             Access::All => Keys::All,
             Access::Index { index, prefix, lower, upper, backward } => {
                 // Nothing if no row can be within the limit; a limit of nothing if all rows are.
-                let bound = |limit: &Option<Box<Limit>>, is_lower: bool| {
-                    let Some(Limit { value: KeyValue { value, kind }, inclusive }) = limit.as_deref() else {
+                let bound = |limit: &Option<Box<KeyBound>>, is_lower: bool| {
+                    let Some(KeyBound { value: KeyValue { value, kind }, inclusive }) = limit.as_deref() else {
                         return Ok::<_, SqlError>(Some(None));
                     };
                     let value = self.value(value, rows)?;
@@ -98,12 +98,12 @@ impl<'a> Run<'a> {
                 let kind = kind_of(table, *index, prefix.len());
                 let mut keys = Vec::new();
                 match list {
-                    List::Values(values) => {
+                    KeyList::Values(values) => {
                         for KeyValue { value, kind: from } in values {
                             keys.extend(key(self.value(value, rows)?, *from, kind)?);
                         }
                     }
-                    List::Array { array, kind: from } => match self.value(array, rows)? {
+                    KeyList::Array { array, kind: from } => match self.value(array, rows)? {
                         Datum::Array(items) => {
                             for item in items {
                                 keys.extend(key(item, *from, kind)?);
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
     pub(super) fn lock(
         &self,
         input: &Plan,
-        locks: &[Lock],
+        locks: &[TableRowLock],
         (joins, condition): (&[OuterJoin], Option<&Expr>),
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,

@@ -10,8 +10,8 @@ use super::{Each, Flow, Rows, Run};
 use catalog::TableInfo;
 use catalog::storage::{datum, store};
 use engine::{RowId, RowWriter, Value};
-use query::change::{Assignments, Change, Modify, NewValue, Rules, Target};
-use query::plan::{Hold, Joins, Plan, Source, Step};
+use query::change::{Assignments, Change, ChangeTarget, ConstraintRules, Modify, NewValue};
+use query::plan::{Hold, JoinStep, Joins, Plan, RowSource};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::Use;
 use statement::pulse;
@@ -56,7 +56,7 @@ const NARROW_MAX: usize = 16;
 struct Care<'c> {
     /// The row may be met again, and is then left alone.
     once: bool,
-    rules: Option<&'c Arc<Rules>>,
+    rules: Option<&'c Arc<ConstraintRules>>,
     is_returned: bool,
 }
 
@@ -182,15 +182,15 @@ impl Run<'_> {
     }
 
     /// Passes the rows that are to be changed to `each`. Of a table by itself only the columns that are looked at are made.
-    fn targets(&self, target: &Target, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
+    fn targets(&self, target: &ChangeTarget, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
         let (Some(needed), Plan::Joins(Joins { when: None, steps, width: _ }), None) =
             (&target.needed, &target.input, self.probe)
         else {
             return self.every(&target.input, None, each);
         };
         let [
-            Step {
-                source: Source::Table { table, access, columns: _ },
+            JoinStep {
+                source: RowSource::Table { table, access, columns: _ },
                 is_outer: false,
                 on: condition,
                 filter: None,
@@ -237,7 +237,12 @@ impl Run<'_> {
     }
 
     /// Whether a row may be as it is, whatever others there are.
-    pub(super) fn may_insert(&self, table: &TableInfo, row: &[Datum], rules: Option<&Arc<Rules>>) -> SqlResult<()> {
+    pub(super) fn may_insert(
+        &self,
+        table: &TableInfo,
+        row: &[Datum],
+        rules: Option<&Arc<ConstraintRules>>,
+    ) -> SqlResult<()> {
         self.not_null(table, row)?;
         match rules.and_then(|rules| rules.tables.get(&table.oid)) {
             Some(own) => self.check(own, row),
@@ -311,13 +316,13 @@ impl Run<'_> {
     /// Changes the row that was chosen. The whole new row is made only for whoever looks at it.
     fn update(
         &self,
-        target: &Target,
+        target: &ChangeTarget,
         chosen: &[Datum],
         assignments: &Assignments,
         Care { once, rules, is_returned }: Care<'_>,
         note: &mut Note<'_>,
     ) -> SqlResult<()> {
-        let Target { table, first, condition, .. } = target;
+        let ChangeTarget { table, first, condition, .. } = target;
         let columns = *first..first + table.columns.len();
         let Some(id) = row_id(chosen, target.row_id())? else { return Ok(()) };
         if once && !self.is_first(table, id) {
@@ -430,12 +435,12 @@ impl Run<'_> {
 
     fn delete(
         &self,
-        target: &Target,
+        target: &ChangeTarget,
         chosen: &[Datum],
         Care { once, rules, is_returned: _ }: Care<'_>,
         note: &mut Note<'_>,
     ) -> SqlResult<()> {
-        let Target { table, condition, .. } = target;
+        let ChangeTarget { table, condition, .. } = target;
         let Some(id) = row_id(chosen, target.row_id())? else { return Ok(()) };
         if once && !self.is_first(table, id) {
             return Ok(());

@@ -8,10 +8,10 @@ use crate::session::Env;
 use crate::system::deparse::{Shown, shown};
 use catalog::{Seen, TableInfo};
 use query::change::{Assignments, Change, Modify, NewValue};
-use query::explain::{Actual, Fact, Node, Told, Value};
+use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
 use query::plan::{
-    Access, AggregateCall, Expr, Joins, Kept, KeyValue, Limit, List, Over, Plan, SetFunction, SetOperation, SortKey,
-    Source, Step, WindowFunction,
+    Access, AggregateCall, Expr, JoinHashTable, JoinStep, Joins, KeyBound, KeyList, KeyValue, Over, Plan, RowSource,
+    SetFunction, SetOperation, SortKey, WindowFunction,
 };
 use statement::pulse;
 use std::cell::{Cell, RefCell};
@@ -33,16 +33,16 @@ pub(crate) struct Explainer<'e> {
 const NODE: usize = 128;
 
 /// A node, and the columns of its rows.
-type Made = (Node, Vec<Shown>);
+type Made = (ExplainNode, Vec<Shown>);
 
 impl Explainer<'_> {
     /// The operators of a query.
-    pub(crate) fn query(&self, plan: &Plan) -> Node {
+    pub(crate) fn query(&self, plan: &Plan) -> ExplainNode {
         self.plan(plan).0
     }
 
     /// The operators of a change.
-    pub(crate) fn modify(&self, modify: &Modify) -> Node {
+    pub(crate) fn modify(&self, modify: &Modify) -> ExplainNode {
         let Modify { change, returning, with } = modify;
         let operation = match change {
             Change::Insert { .. } => "Insert",
@@ -50,13 +50,13 @@ impl Explainer<'_> {
             Change::Delete { .. } => "Delete",
         };
         let table = change.table();
-        let mut node = Node::new(operation)
+        let mut node = ExplainNode::new(operation)
             .kind("ModifyTable")
             .target(format!(" on {}", table.name))
             .in_json("Operation", operation)
             .in_json("Relation Name", &table.name);
         node.actual = self.probe.map(|probe| probe.of_modify(modify));
-        let assigned = |node: &mut Node, assignments: &Assignments| {
+        let assigned = |node: &mut ExplainNode, assignments: &Assignments| {
             for value in &assignments.values {
                 match value {
                     NewValue::One(value) => self.subplans(node, value),
@@ -69,10 +69,10 @@ impl Explainer<'_> {
                 node.inputs.push(self.plan(input).0);
                 if let Some(conflict) = conflict {
                     let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
-                    node = node.fact("Conflict Resolution", Value::Text(resolution.to_owned()));
+                    node = node.fact("Conflict Resolution", FactValue::Text(resolution.to_owned()));
                     let arbiters = conflict.arbiters.iter().filter_map(|at| table.indexes.get(*at));
                     let arbiters: Vec<String> = arbiters.map(|index| index.name.clone()).collect();
-                    node = node.fact("Conflict Arbiter Indexes", Value::List(arbiters));
+                    node = node.fact("Conflict Arbiter Indexes", FactValue::List(arbiters));
                     if let Some(update) = &conflict.update {
                         assigned(&mut node, &update.assignments);
                         update.condition.iter().for_each(|condition| self.subplans(&mut node, condition));
@@ -92,19 +92,19 @@ impl Explainer<'_> {
 
     fn plan(&self, plan: &Plan) -> Made {
         if pulse::walk(NODE).is_err() {
-            return (Node::default(), Vec::new());
+            return (ExplainNode::default(), Vec::new());
         }
         let (mut node, columns) = match plan {
-            Plan::Unit => (Node::new("Result"), Vec::new()),
+            Plan::Unit => (ExplainNode::new("Result"), Vec::new()),
             Plan::Values(rows) => {
-                let mut node = Node::new("Values Scan").target(" on \"*VALUES*\"".to_owned());
+                let mut node = ExplainNode::new("Values Scan").target(" on \"*VALUES*\"".to_owned());
                 rows.iter().flatten().for_each(|value| self.subplans(&mut node, value));
                 let width = rows.first().map_or(0, Vec::len);
                 (node, (1..=width).map(|at| plain(format!("column{at}"))).collect())
             }
             Plan::Joins(joins) => self.joins(joins),
             // None is left in a plan of the row executor.
-            Plan::From(_) => (Node::new("From"), Vec::new()),
+            Plan::From(_) => (ExplainNode::new("From"), Vec::new()),
             Plan::Filter { input, condition } => {
                 let (mut node, columns) = self.plan(input);
                 let before = node.actual.take();
@@ -112,7 +112,7 @@ impl Explainer<'_> {
                 if let Some(probe) = self.probe {
                     let after = probe.of_plan(plan);
                     if let Some(before) = before.filter(|before| after.rows < before.rows) {
-                        node = node.fact("Rows Removed by Filter", Value::Count(before.rows - after.rows));
+                        node = node.fact("Rows Removed by Filter", FactValue::Count(before.rows - after.rows));
                     }
                 }
                 (node, columns)
@@ -123,7 +123,10 @@ impl Explainer<'_> {
                 let mut columns: Vec<Shown> = columns.iter().map(|column| self.shown(column, &inner)).collect();
                 let told: Vec<String> = columns.iter().map(|column| column.text.clone()).collect();
                 node.facts.retain(|fact| fact.name != "Output");
-                node.facts.insert(0, Fact { name: "Output", value: Value::List(told), told: Told::Verbose });
+                node.facts.insert(
+                    0,
+                    ExplainFact { name: "Output", value: FactValue::List(told), told: FactVisibility::Verbose },
+                );
                 columns.iter_mut().for_each(|column| {
                     if column.is_compound {
                         column.text = format!("({})", column.text);
@@ -136,7 +139,7 @@ impl Explainer<'_> {
             Plan::Aggregate { input, groups, sets, calls } => self.aggregate(input, groups, sets.is_some(), calls),
             Plan::Windows { input, calls } => {
                 let (inner, mut columns) = self.plan(input);
-                let mut node = Node::new("WindowAgg").over([inner]);
+                let mut node = ExplainNode::new("WindowAgg").over([inner]);
                 for call in calls {
                     let name = match &call.function {
                         WindowFunction::Aggregate(call) => call.aggregate.name.to_owned(),
@@ -152,43 +155,44 @@ impl Explainer<'_> {
             Plan::Sets { input, calls } => {
                 let (inner, mut columns) = self.plan(input);
                 columns.extend(calls.iter().map(|call| plain(set_name(&call.function).to_owned())));
-                (Node::new("ProjectSet").over([inner]), columns)
+                (ExplainNode::new("ProjectSet").over([inner]), columns)
             }
             // An index gives it.
             Plan::Sort { input, keys } => {
                 let (inner, columns) = self.plan(input);
-                let mut node = Node::new("Sort").over([inner]);
-                node = node.fact("Sort Key", Value::List(self.keys(keys, &columns)));
+                let mut node = ExplainNode::new("Sort").over([inner]);
+                node = node.fact("Sort Key", FactValue::List(self.keys(keys, &columns)));
                 keys.iter().for_each(|key| self.subplans(&mut node, &key.value));
                 (node, columns)
             }
             Plan::Distinct { input, kinds } => {
                 let (inner, columns) = self.plan(input);
                 let keys = columns.iter().take(kinds.len()).map(|column| column.text.clone()).collect();
-                let node = Node::new("HashAggregate").kind("Aggregate").in_json("Strategy", "Hashed");
-                (node.fact("Group Key", Value::List(keys)).over([inner]), columns)
+                let node = ExplainNode::new("HashAggregate").kind("Aggregate").in_json("Strategy", "Hashed");
+                (node.fact("Group Key", FactValue::List(keys)).over([inner]), columns)
             }
             Plan::DistinctOn { input, values: _ } => {
                 let (inner, columns) = self.plan(input);
-                (Node::new("Unique").over([inner]), columns)
+                (ExplainNode::new("Unique").over([inner]), columns)
             }
             Plan::Limit { input, .. } | Plan::Ties { input, .. } => {
                 let (inner, columns) = self.plan(input);
-                (Node::new("Limit").over([inner]), columns)
+                (ExplainNode::new("Limit").over([inner]), columns)
             }
             Plan::Set { operation, all, kinds: _, left, right } => {
                 let ((left, columns), (right, _)) = (self.plan(left), self.plan(right));
                 let node = match (operation, all) {
-                    (SetOperation::Union, true) => Node::new("Append").over([left, right]),
+                    (SetOperation::Union, true) => ExplainNode::new("Append").over([left, right]),
                     (SetOperation::Union, false) => {
                         let keys = columns.iter().map(|column| column.text.clone()).collect();
-                        let node = Node::new("HashAggregate").kind("Aggregate").in_json("Strategy", "Hashed");
-                        node.fact("Group Key", Value::List(keys)).over([Node::new("Append").over([left, right])])
+                        let node = ExplainNode::new("HashAggregate").kind("Aggregate").in_json("Strategy", "Hashed");
+                        node.fact("Group Key", FactValue::List(keys))
+                            .over([ExplainNode::new("Append").over([left, right])])
                     }
                     (operation, all) => {
                         let command = if *operation == SetOperation::Intersect { "Intersect" } else { "Except" };
                         let command = format!("{command}{}", if *all { " All" } else { "" });
-                        let node = Node::new(format!("HashSetOp {command}")).kind("SetOp");
+                        let node = ExplainNode::new(format!("HashSetOp {command}")).kind("SetOp");
                         node.in_json("Strategy", "Hashed").in_json("Command", command).over([left, right])
                     }
                 };
@@ -196,33 +200,33 @@ impl Explainer<'_> {
             }
             Plan::Lock { input, locks: _, joins: _, condition: _ } => {
                 let (inner, columns) = self.plan(input);
-                (Node::new("LockRows").over([inner]), columns)
+                (ExplainNode::new("LockRows").over([inner]), columns)
             }
             Plan::System(table) => {
-                let node = Node::new("Function Scan").target(format!(" on {}", table.name));
+                let node = ExplainNode::new("Function Scan").target(format!(" on {}", table.name));
                 let columns = table.columns.iter().map(|column| plain(column.name.clone())).collect();
                 (node.in_json("Function Name", &table.name), columns)
             }
             Plan::Shared { id, plan: shared } => {
                 let known = self.shared.borrow().get(id).cloned();
                 match known {
-                    Some(columns) => (Node::new("CTE Scan"), columns),
+                    Some(columns) => (ExplainNode::new("CTE Scan"), columns),
                     None => {
                         let (inner, columns) = self.plan(shared);
                         self.shared.borrow_mut().insert(*id, columns.clone());
-                        (Node::new("CTE Scan").over([inner]), columns)
+                        (ExplainNode::new("CTE Scan").over([inner]), columns)
                     }
                 }
             }
             Plan::Recursive(recursive) => {
                 let ((first, columns), (step, _)) = (self.plan(&recursive.first), self.plan(&recursive.step));
-                (Node::new("CTE Scan").over([Node::new("Recursive Union").over([first, step])]), columns)
+                (ExplainNode::new("CTE Scan").over([ExplainNode::new("Recursive Union").over([first, step])]), columns)
             }
-            Plan::Working(_) => (Node::new("WorkTable Scan"), Vec::new()),
+            Plan::Working(_) => (ExplainNode::new("WorkTable Scan"), Vec::new()),
             Plan::Modified(modify) => {
                 let columns = modify.returning.iter().flatten().enumerate();
                 let columns = columns.map(|(at, _)| plain(format!("column{}", at + 1))).collect();
-                (Node::new("CTE Scan"), columns)
+                (ExplainNode::new("CTE Scan"), columns)
             }
             Plan::Modifying { modifies, input } => {
                 let (mut node, columns) = self.plan(input);
@@ -241,13 +245,13 @@ impl Explainer<'_> {
     fn aggregate(&self, input: &Plan, groups: &[(Expr, Kind)], has_sets: bool, calls: &[AggregateCall]) -> Made {
         let (inner, columns) = self.plan(input);
         let mut keys: Vec<Shown> = groups.iter().map(|(group, _)| self.shown(group, &columns)).collect();
-        let told = Value::List(keys.iter().map(|key| key.text.clone()).collect());
+        let told = FactValue::List(keys.iter().map(|key| key.text.clone()).collect());
         let (name, strategy) = match (groups.is_empty(), has_sets) {
             (_, true) => ("MixedAggregate", "Mixed"),
             (true, _) => ("Aggregate", "Plain"),
             (false, _) => ("HashAggregate", "Hashed"),
         };
-        let mut node = Node::new(name).kind("Aggregate").in_json("Strategy", strategy).over([inner]);
+        let mut node = ExplainNode::new(name).kind("Aggregate").in_json("Strategy", strategy).over([inner]);
         if !groups.is_empty() {
             node = node.fact("Group Key", told);
         }
@@ -270,37 +274,37 @@ impl Explainer<'_> {
         let mut columns = vec![Shown::default(); joins.width];
         let is_qualified = 1 < joins.steps.len();
         self.name(&joins.steps, is_qualified, &mut columns);
-        let mut node = self.steps(&joins.steps, &mut columns).unwrap_or_else(|| Node::new("Result"));
+        let mut node = self.steps(&joins.steps, &mut columns).unwrap_or_else(|| ExplainNode::new("Result"));
         if let Some(when) = &joins.when {
-            node = Node::new("Result").over([node]);
+            node = ExplainNode::new("Result").over([node]);
             self.condition(&mut node, "One-Time Filter", when, &columns);
         }
         (node, columns)
     }
 
     /// The names of tables' columns.
-    fn name(&self, steps: &[Step], is_qualified: bool, columns: &mut [Shown]) {
+    fn name(&self, steps: &[JoinStep], is_qualified: bool, columns: &mut [Shown]) {
         for step in steps {
             match &step.source {
-                Source::Table { table, .. } => {
+                RowSource::Table { table, .. } => {
                     for (place, column) in columns[step.first..].iter_mut().zip(&table.columns) {
                         let name = crate::system::quoted(&column.name);
                         let text = if is_qualified { format!("{}.{name}", table.name) } else { name };
                         *place = Shown { text, kind: Some(column.kind.kind), is_compound: false };
                     }
                 }
-                Source::Group(steps) => self.name(steps, true, columns),
-                Source::Full(full) => {
+                RowSource::Group(steps) => self.name(steps, true, columns),
+                RowSource::Full(full) => {
                     self.name(&full.left.steps, true, columns);
                     self.name(&full.right.steps, true, columns);
                 }
-                Source::Query { .. } | Source::Functions { .. } => {}
+                RowSource::Query { .. } | RowSource::Functions { .. } => {}
             }
         }
     }
 
     /// Each source is joined to those before it.
-    fn steps(&self, steps: &[Step], columns: &mut Vec<Shown>) -> Option<Node> {
+    fn steps(&self, steps: &[JoinStep], columns: &mut Vec<Shown>) -> Option<ExplainNode> {
         let (first, rest) = steps.split_first()?;
         let mut node = self.source(first, columns);
         for (name, condition) in [("Filter", &first.on), ("Filter", &first.filter)] {
@@ -310,7 +314,7 @@ impl Explainer<'_> {
             let removed = actual.rows.saturating_sub(probe.of_join(first));
             actual.rows = probe.of_join(first);
             if 0 < removed {
-                node = node.fact("Rows Removed by Filter", Value::Count(removed / first_loops(probe, first)));
+                node = node.fact("Rows Removed by Filter", FactValue::Count(removed / first_loops(probe, first)));
             }
         }
         for step in rest {
@@ -319,27 +323,27 @@ impl Explainer<'_> {
         Some(node)
     }
 
-    fn joined(&self, before: Node, step: &Step, columns: &mut Vec<Shown>) -> Node {
+    fn joined(&self, before: ExplainNode, step: &JoinStep, columns: &mut Vec<Shown>) -> ExplainNode {
         let mut source = self.source(step, columns);
         let (word, kind) = if step.is_outer { (" Left", "Left") } else { ("", "Inner") };
-        let nested = || Node::new(format!("Nested Loop{word}{}", if step.is_outer { " Join" } else { "" }));
+        let nested = || ExplainNode::new(format!("Nested Loop{word}{}", if step.is_outer { " Join" } else { "" }));
         let mut node = match &step.kept {
             None => nested().kind("Nested Loop"),
-            Some(Kept { keys, condition, .. }) => {
+            Some(JoinHashTable { keys, condition, .. }) => {
                 condition.iter().for_each(|condition| self.condition(&mut source, "Filter", condition, columns));
                 if keys.is_empty() {
-                    source = Node::new("Materialize").over([source]);
+                    source = ExplainNode::new("Materialize").over([source]);
                     nested().kind("Nested Loop")
                 } else {
-                    source = Node::new("Hash").over([source]);
+                    source = ExplainNode::new("Hash").over([source]);
                     let conditions = keys.iter().map(|key| {
                         let (before, own) = (self.shown(&key.before, columns), self.shown(&key.own, columns));
                         format!("({} = {})", wrapped(before), wrapped(own))
                     });
                     let conditions = conditions.collect::<Vec<_>>().join(" AND ");
                     let conditions = if 1 < keys.len() { format!("({conditions})") } else { conditions };
-                    let node = Node::new(format!("Hash{word} Join")).kind("Hash Join");
-                    node.fact("Hash Cond", Value::Text(conditions))
+                    let node = ExplainNode::new(format!("Hash{word} Join")).kind("Hash Join");
+                    node.fact("Hash Cond", FactValue::Text(conditions))
                 }
             }
         };
@@ -352,34 +356,34 @@ impl Explainer<'_> {
             self.condition(&mut node, "Filter", filter, columns);
         }
         // Its time is part of the whole's, which the first join tells.
-        node.actual = self.probe.map(|probe| Actual { rows: probe.of_join(step), loops: 1, times: None });
+        node.actual = self.probe.map(|probe| ActualCounts { rows: probe.of_join(step), loops: 1, times: None });
         node
     }
 
-    fn source(&self, step: &Step, columns: &mut Vec<Shown>) -> Node {
+    fn source(&self, step: &JoinStep, columns: &mut Vec<Shown>) -> ExplainNode {
         let mut node = match &step.source {
-            Source::Table { table, access, columns: _ } => self.table(table, access, columns),
-            Source::Query { plan, is_lateral: _ } => {
+            RowSource::Table { table, access, columns: _ } => self.table(table, access, columns),
+            RowSource::Query { plan, is_lateral: _ } => {
                 let (node, inner) = self.plan(plan);
                 columns[step.first..].iter_mut().zip(inner).for_each(|(place, column)| *place = column);
-                Node { actual: None, ..node }
+                ExplainNode { actual: None, ..node }
             }
-            Source::Functions { calls, is_numbered: _ } => {
+            RowSource::Functions { calls, is_numbered: _ } => {
                 let names: Vec<&str> = calls.iter().map(|call| set_name(&call.function)).collect();
                 for (place, name) in columns[step.first..].iter_mut().zip(&names) {
                     *place = plain((*name).to_owned());
                 }
                 let names = names.join(", ");
-                let mut node = Node::new("Function Scan").target(format!(" on {names}"));
+                let mut node = ExplainNode::new("Function Scan").target(format!(" on {names}"));
                 calls.iter().flat_map(|call| &call.arguments).for_each(|part| self.subplans(&mut node, part));
                 node.in_json("Function Name", names)
             }
-            Source::Group(steps) => self.steps(steps, columns).unwrap_or_else(|| Node::new("Result")),
-            Source::Full(full) => {
+            RowSource::Group(steps) => self.steps(steps, columns).unwrap_or_else(|| ExplainNode::new("Result")),
+            RowSource::Full(full) => {
                 let left = self.steps(&full.left.steps, columns);
                 let right = self.steps(&full.right.steps, columns);
-                let right = right.map(|right| Node::new("Hash").over([right]));
-                let node = Node::new("Hash Full Join").kind("Hash Join").in_json("Join Type", "Full");
+                let right = right.map(|right| ExplainNode::new("Hash").over([right]));
+                let node = ExplainNode::new("Hash Full Join").kind("Hash Join").in_json("Join Type", "Full");
                 node.over(left.into_iter().chain(right))
             }
         };
@@ -387,10 +391,10 @@ impl Explainer<'_> {
         node
     }
 
-    fn table(&self, table: &TableInfo, access: &Access, columns: &[Shown]) -> Node {
+    fn table(&self, table: &TableInfo, access: &Access, columns: &[Shown]) -> ExplainNode {
         let index = |at: usize| table.indexes.get(at).map_or("", |index| &index.name);
         let scan = |at: usize, word: &str| {
-            let node = Node::new(format!("Index Scan{word}")).kind("Index Scan");
+            let node = ExplainNode::new(format!("Index Scan{word}")).kind("Index Scan");
             let node = node.target(format!(" using {} on {}", index(at), table.name));
             node.in_json("Index Name", index(at)).in_json("Relation Name", &table.name)
         };
@@ -406,21 +410,21 @@ impl Explainer<'_> {
             let pairs = prefix.iter().enumerate();
             pairs.map(|(at, value)| compared(column(index, at), "=", value)).collect()
         };
-        let with = |node: Node, conditions: Vec<String>| match &conditions[..] {
+        let with = |node: ExplainNode, conditions: Vec<String>| match &conditions[..] {
             [] => node,
-            [one] => node.fact("Index Cond", Value::Text(one.clone())),
-            some => node.fact("Index Cond", Value::Text(format!("({})", some.join(" AND ")))),
+            [one] => node.fact("Index Cond", FactValue::Text(one.clone())),
+            some => node.fact("Index Cond", FactValue::Text(format!("({})", some.join(" AND ")))),
         };
         let mut node = match access {
             Access::All => {
-                let node = Node::new("Seq Scan").target(format!(" on {}", table.name));
-                Node { rows_max: Some(table.table.rows_bound()), ..node.in_json("Relation Name", &table.name) }
+                let node = ExplainNode::new("Seq Scan").target(format!(" on {}", table.name));
+                ExplainNode { rows_max: Some(table.table.rows_bound()), ..node.in_json("Relation Name", &table.name) }
             }
             Access::Index { index, prefix, lower, upper, backward } => {
                 let mut conditions = equal(*index, prefix);
                 let next = column(*index, prefix.len());
-                let mut bound = |limit: &Option<Box<Limit>>, words: [&str; 2]| {
-                    if let Some(Limit { value, inclusive }) = limit.as_deref() {
+                let mut bound = |limit: &Option<Box<KeyBound>>, words: [&str; 2]| {
+                    if let Some(KeyBound { value, inclusive }) = limit.as_deref() {
                         conditions.push(compared(next, words[usize::from(*inclusive)], value));
                     }
                 };
@@ -432,8 +436,8 @@ impl Explainer<'_> {
                 let mut conditions = equal(*index, prefix);
                 let name = column(*index, prefix.len());
                 let list = match list {
-                    List::Array { array, kind: _ } => self.shown(array, columns).text,
-                    List::Values(values) => {
+                    KeyList::Array { array, kind: _ } => self.shown(array, columns).text,
+                    KeyList::Values(values) => {
                         let one = |sought: &KeyValue| self.shown_as(&sought.value, columns, sought.kind).text;
                         let values: Vec<String> = values.iter().map(one).collect();
                         format!("ARRAY[{}]", values.join(", "))
@@ -450,9 +454,9 @@ impl Explainer<'_> {
     }
 
     /// A condition, and the queries in it.
-    fn condition(&self, node: &mut Node, name: &'static str, condition: &Expr, columns: &[Shown]) {
+    fn condition(&self, node: &mut ExplainNode, name: &'static str, condition: &Expr, columns: &[Shown]) {
         let text = wrapped(self.shown_as(condition, columns, Kind::Bool));
-        node.facts.push(Fact { name, value: Value::Text(text), told: Told::Always });
+        node.facts.push(ExplainFact { name, value: FactValue::Text(text), told: FactVisibility::Always });
         self.subplans(node, condition);
     }
 
@@ -481,7 +485,7 @@ impl Explainer<'_> {
     }
 
     /// The plans of the queries in an expression become inputs.
-    fn subplans(&self, node: &mut Node, expr: &Expr) {
+    fn subplans(&self, node: &mut ExplainNode, expr: &Expr) {
         match expr {
             Expr::Scalar(plan) | Expr::Exists(plan) | Expr::ArrayQuery(plan) => node.inputs.push(self.subplan(plan)),
             Expr::InQuery { query: plan, .. } | Expr::Quantified { over: Over::Query(plan), .. } => {
@@ -492,7 +496,7 @@ impl Explainer<'_> {
         expr.parts().into_iter().for_each(|part| self.subplans(node, part));
     }
 
-    fn subplan(&self, plan: &Plan) -> Node {
+    fn subplan(&self, plan: &Plan) -> ExplainNode {
         self.subplans.set(self.subplans.get() + 1);
         // One that depends on nothing is made once.
         let (word, plan) = match plan {
@@ -503,12 +507,12 @@ impl Explainer<'_> {
     }
 }
 
-fn first_loops(probe: &Probe, step: &Step) -> u64 {
+fn first_loops(probe: &Probe, step: &JoinStep) -> u64 {
     probe.of_step(step).loops.max(1)
 }
 
-fn labelled(node: Node, label: &str) -> Node {
-    Node { label: Some(label.to_owned()), ..node }
+fn labelled(node: ExplainNode, label: &str) -> ExplainNode {
+    ExplainNode { label: Some(label.to_owned()), ..node }
 }
 
 fn plain(text: String) -> Shown {

@@ -1,23 +1,23 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
 use crate::session::explain_options::Options;
-use query::explain::{Actual, Fact, Node, Told, Value};
+use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
 use statement::pulse::{self, ITEM};
 use std::fmt::Write;
 
 /// A plan, and what there is to say of the whole.
 pub(crate) struct Whole<'w> {
-    pub(crate) plan: &'w Node,
+    pub(crate) plan: &'w ExplainNode,
     pub(crate) options: &'w Options,
     /// Behind the plan.
-    pub(crate) facts: Vec<Fact>,
+    pub(crate) facts: Vec<ExplainFact>,
 }
 
-fn is_told(fact: &Fact, options: &Options, in_json: bool) -> bool {
+fn is_told(fact: &ExplainFact, options: &Options, in_json: bool) -> bool {
     match fact.told {
-        Told::Always => true,
-        Told::InJson => in_json,
-        Told::Verbose => options.verbose,
+        FactVisibility::Always => true,
+        FactVisibility::InJson => in_json,
+        FactVisibility::Verbose => options.verbose,
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn text(whole: &Whole<'_>) -> Vec<String> {
 }
 
 /// `arrow`: the column of the arrow before its name; the first node has none.
-fn node_lines(node: &Node, options: &Options, arrow: Option<usize>, lines: &mut Vec<String>) {
+fn node_lines(node: &ExplainNode, options: &Options, arrow: Option<usize>, lines: &mut Vec<String>) {
     // Each level is indented further: the text grows with the square of the depth.
     if pulse::walk(arrow.unwrap_or(0) * (1 + node.facts.len() + node.inputs.len())).is_err() {
         return;
@@ -47,7 +47,7 @@ fn node_lines(node: &Node, options: &Options, arrow: Option<usize>, lines: &mut 
         let _ = write!(line, "  (rows={rows})");
     }
     match &node.actual {
-        Some(Actual { loops: 0, .. }) => line.push_str(" (never executed)"),
+        Some(ActualCounts { loops: 0, .. }) => line.push_str(" (never executed)"),
         Some(actual) => {
             let (rows, loops) = (per_loop(actual.rows, actual.loops), actual.loops);
             line.push_str(" (actual ");
@@ -84,12 +84,12 @@ fn ms(ns: u64, loops: u64) -> f64 {
     ns as f64 / 1e6 / loops.max(1) as f64
 }
 
-fn fact_line(fact: &Fact) -> String {
+fn fact_line(fact: &ExplainFact) -> String {
     match &fact.value {
-        Value::Text(text) => format!("{}: {text}", fact.name),
-        Value::List(list) => format!("{}: {}", fact.name, list.join(", ")),
-        Value::Count(count) => format!("{}: {count}", fact.name),
-        Value::Ms(ms) => format!("{}: {ms:.3} ms", fact.name),
+        FactValue::Text(text) => format!("{}: {text}", fact.name),
+        FactValue::List(list) => format!("{}: {}", fact.name, list.join(", ")),
+        FactValue::Count(count) => format!("{}: {count}", fact.name),
+        FactValue::Ms(ms) => format!("{}: {ms:.3} ms", fact.name),
     }
 }
 
@@ -120,12 +120,12 @@ fn string(text: &str) -> Json {
     Json::Plain(out)
 }
 
-fn value_json(value: &Value) -> Json {
+fn value_json(value: &FactValue) -> Json {
     match value {
-        Value::Text(text) => string(text),
-        Value::List(list) => Json::List(list.iter().map(|one| string(one)).collect()),
-        Value::Count(count) => Json::Plain(count.to_string()),
-        Value::Ms(ms) => Json::Plain(format!("{ms:.3}")),
+        FactValue::Text(text) => string(text),
+        FactValue::List(list) => Json::List(list.iter().map(|one| string(one)).collect()),
+        FactValue::Count(count) => Json::Plain(count.to_string()),
+        FactValue::Ms(ms) => Json::Plain(format!("{ms:.3}")),
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn json(whole: &Whole<'_>) -> String {
     out
 }
 
-fn node_json(node: &Node, options: &Options, parent: Option<usize>) -> Json {
+fn node_json(node: &ExplainNode, options: &Options, parent: Option<usize>) -> Json {
     let mut all = vec![("Node Type", string(node.kind.unwrap_or(&node.name)))];
     if let Some(at) = parent {
         let relationship = match (&node.label, at) {

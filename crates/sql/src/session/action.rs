@@ -5,7 +5,7 @@ use crate::ddl::role;
 use crate::session::cursors::{Declare, Fetch};
 use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
-use query::bind::{Binder, Bound, Copied, CopyFrom, CopyTo, Written};
+use query::bind::{Binder, BoundChange, BoundQuery, CopyFrom, CopySource, CopyTo};
 use query::change::Modify;
 use query::plan::{ColumnInfo, Plan};
 use query::planner::{Planner, RowPlan};
@@ -223,7 +223,7 @@ fn unsupported(statement: &UnsupportedStatement) -> SqlError {
 }
 
 fn of_query(binder: &Binder<'_>, planner: &mut Planner, tree: &Query) -> SqlResult<Acts> {
-    let Bound { mut plan, mut columns, names: _ } = binder.query(tree, None)?;
+    let BoundQuery { mut plan, mut columns, names: _ } = binder.query(tree, None)?;
     columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
     refuse!(columns.iter().any(|column| column.name.contains('\0')) => "a composite value in a result");
     let modifies = binder.take_modifies();
@@ -240,14 +240,14 @@ fn of_copy(binder: &Binder<'_>, planner: &mut Planner, copy: &CopyCommand) -> Sq
     }
     let mut to = binder.copy_to(copy)?;
     match &mut to.rows {
-        Copied::Query(plan) => planner.in_place(plan)?,
-        Copied::Change(modify) => planner.change(modify)?,
+        CopySource::Query(plan) => planner.in_place(plan)?,
+        CopySource::Change(modify) => planner.change(modify)?,
     }
     Ok(Action::CopyTo(Box::new(to)))
 }
 
-fn written(binder: &Binder<'_>, planner: &mut Planner, written: Written) -> SqlResult<Acts> {
-    let Written { mut modify, columns } = written;
+fn written(binder: &Binder<'_>, planner: &mut Planner, written: BoundChange) -> SqlResult<Acts> {
+    let BoundChange { mut modify, columns } = written;
     modify.with = binder.take_modifies();
     planner.change(&mut modify)?;
     Ok((Action::Change(Box::new(modify)), columns))

@@ -6,7 +6,7 @@
 use super::Database;
 use crate::session::action::Action;
 use catalog::{DATABASE, OWNER};
-use query::analytics::Query;
+use query::analytics::AnalyticsQuery;
 use query::plan::ColumnInfo;
 use query::plan::Plan;
 use settings::Connect;
@@ -27,8 +27,8 @@ pub struct QueryAlone {
 
 impl QueryAlone {
     /// What it does, for whoever runs such plans.
-    pub fn query(&self) -> Query<'_> {
-        Query { plan: &self.plan, parameters: &[], columns: &self.kinds, context: &self.context }
+    pub fn query(&self) -> AnalyticsQuery<'_> {
+        AnalyticsQuery { plan: &self.plan, parameters: &[], columns: &self.kinds, context: &self.context }
     }
 
     /// Columns of its rows.

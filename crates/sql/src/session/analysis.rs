@@ -4,7 +4,7 @@
 
 use engine::Wake;
 use locked::Locked;
-use query::analytics::{AnalyticsPlan, AnalyticsRun, Answer, Start};
+use query::analytics::{AnalyticsAnswer, AnalyticsPlan, AnalyticsRun, AnalyticsStart};
 use query::rows::ResultPiece;
 use statement::error::{SqlError, SqlResult};
 use statement::stream::Stream;
@@ -24,7 +24,7 @@ pub struct Analysis {
 #[derive(Default)]
 struct State {
     is_over: bool,
-    result: Option<SqlResult<Answer>>,
+    result: Option<SqlResult<AnalyticsAnswer>>,
     /// Wake of the session, which is the only one that waits.
     wake: Option<Arc<dyn Wake>>,
 }
@@ -34,7 +34,7 @@ impl Analysis {
     ///
     /// # Errors
     /// Those of [`AnalyticsPlan::start`].
-    pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: Start) -> SqlResult<()> {
+    pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: AnalyticsStart) -> SqlResult<()> {
         if let Some(rows) = &start.stream {
             // Nobody else sets it, nor the run below.
             let _ = self.rows.set(Arc::clone(rows));
@@ -54,7 +54,7 @@ impl Analysis {
     }
 
     /// The first end counts.
-    fn end(&self, result: SqlResult<Answer>) {
+    fn end(&self, result: SqlResult<AnalyticsAnswer>) {
         let wake = {
             let mut state = self.state();
             if state.is_over {
@@ -113,7 +113,7 @@ impl Analysis {
     }
 
     /// How it ended, once; nothing while it runs.
-    pub(crate) fn take(&self) -> Option<SqlResult<Answer>> {
+    pub(crate) fn take(&self) -> Option<SqlResult<AnalyticsAnswer>> {
         self.state().result.take()
     }
 }

@@ -8,8 +8,8 @@ use super::{Action, Outcome, Parked, Session, Step};
 use crate::exec::Event;
 use crate::exec::copy::{CopyState, Sent};
 use engine::memory::SMALL_BYTES;
-use query::bind::{Copied, CopyFrom, CopyTo};
-use query::copy::Format;
+use query::bind::{CopyFrom, CopySource, CopyTo};
+use query::copy::CopyFormat;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::{SessionHoldings, Use};
 use statement::outcome::CopyShape;
@@ -124,14 +124,14 @@ impl Session {
             wanted: PIECE_BYTES,
             is_all: false,
         })));
-        let is_binary = from.options.format == Format::Binary;
+        let is_binary = from.options.format == CopyFormat::Binary;
         Ok(Step::CopyIn(CopyShape { is_binary, columns: from.places.len() }))
     }
 
     fn copy_out(&mut self, given: Given<'_>, to: &CopyTo) -> SqlResult<Step> {
-        let is_binary = to.options.format == Format::Binary;
+        let is_binary = to.options.format == CopyFormat::Binary;
         let shape = CopyShape { is_binary, columns: to.kinds.len() };
-        if let Copied::Query(plan) = &to.rows
+        if let CopySource::Query(plan) = &to.rows
             && let Some(sink) = self.sink_of(given, plan)
         {
             return self.stream_copy(given, to, shape, &sink);

@@ -9,9 +9,9 @@ use super::{Bound, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
 use crate::explain::{Explainer, Whole, json, text};
 use crate::session::action::Action;
-use query::analytics::Report;
+use query::analytics::AnalyticsReport;
 use query::bind::column_info;
-use query::explain::{Fact, Node, Told, Value};
+use query::explain::{ExplainFact, ExplainNode, FactValue, FactVisibility};
 use query::plan::ColumnInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
@@ -41,17 +41,17 @@ pub(super) struct Explaining {
     waits: Option<Instant>,
     waited: Duration,
     /// What analytics has told.
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<AnalyticsReport>,
 }
 
 /// The path of a statement, and its operators.
 struct Operators {
     path: &'static str,
-    plan: Node,
+    plan: ExplainNode,
     row_budget: Option<u64>,
 }
 
-fn by_rows(plan: Node) -> Operators {
+fn by_rows(plan: ExplainNode) -> Operators {
     Operators { path: ROW, plan, row_budget: None }
 }
 
@@ -113,9 +113,12 @@ impl Session {
             None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
         };
         // Past so many rows it goes over to analytics.
-        facts.splice(0..0, row_budget.filter(|_| !options.analyze).map(|rows| fact("Row Budget", Value::Count(rows))));
-        facts.insert(0, fact("Path", Value::Text(path.to_owned())));
-        let ms = |time: Duration| Value::Ms(time.as_secs_f64() * 1e3);
+        facts.splice(
+            0..0,
+            row_budget.filter(|_| !options.analyze).map(|rows| fact("Row Budget", FactValue::Count(rows))),
+        );
+        facts.insert(0, fact("Path", FactValue::Text(path.to_owned())));
+        let ms = |time: Duration| FactValue::Ms(time.as_secs_f64() * 1e3);
         if options.summary() {
             facts.push(fact("Planning Time", ms(*planning)));
         }
@@ -184,7 +187,7 @@ impl Session {
         statement: &Statement,
         query: &PlannedQuery,
         values: &[Datum],
-    ) -> SqlResult<Option<Node>> {
+    ) -> SqlResult<Option<ExplainNode>> {
         let node = self.analytics_plan(statement, query).and_then(|ready| {
             let start = self.start_now(statement, query, values, None)?;
             start.map(|start| ready.explain(&start)).transpose()
@@ -196,7 +199,11 @@ impl Session {
         }
     }
 
-    fn by_explainer(&mut self, probe: Option<&Probe>, make: impl FnOnce(&Explainer<'_>) -> Node) -> SqlResult<Node> {
+    fn by_explainer(
+        &mut self,
+        probe: Option<&Probe>,
+        make: impl FnOnce(&Explainer<'_>) -> ExplainNode,
+    ) -> SqlResult<ExplainNode> {
         let (seen, env) = (self.see_now(), &self.env);
         let (subplans, shared) = (Cell::new(0), RefCell::default());
         pulse::preparing(|| Ok(make(&Explainer { seen: &seen, env, probe, subplans, shared })))
@@ -215,19 +222,19 @@ impl Explaining {
     }
 }
 
-fn fact(name: &'static str, value: Value) -> Fact {
-    Fact { name, value, told: Told::Always }
+fn fact(name: &'static str, value: FactValue) -> ExplainFact {
+    ExplainFact { name, value, told: FactVisibility::Always }
 }
 
-fn of_report(report: &Report) -> Vec<Fact> {
-    let Report { plan: _, rows_in_place, rows_copied, stages } = report;
+fn of_report(report: &AnalyticsReport) -> Vec<ExplainFact> {
+    let AnalyticsReport { plan: _, rows_in_place, rows_copied, stages } = report;
     let all = rows_in_place + rows_copied;
     let share = if all == 0 { 0.0 } else { *rows_copied as f64 / all as f64 * 100.0 };
     let mut facts = vec![
-        fact("Rows Read in Place", Value::Count(*rows_in_place)),
-        fact("Rows Copied", Value::Count(*rows_copied)),
-        fact("Share Copied", Value::Text(format!("{share:.1}%"))),
+        fact("Rows Read in Place", FactValue::Count(*rows_in_place)),
+        fact("Rows Copied", FactValue::Count(*rows_copied)),
+        fact("Share Copied", FactValue::Text(format!("{share:.1}%"))),
     ];
-    facts.extend(stages.iter().map(|(name, time)| fact(name, Value::Ms(time.as_secs_f64() * 1e3))));
+    facts.extend(stages.iter().map(|(name, time)| fact(name, FactValue::Ms(time.as_secs_f64() * 1e3))));
     facts
 }

@@ -49,7 +49,7 @@ pub use parked::{Parked, Step};
 pub use parts::{Part, parts};
 use query::analytics::Analytics;
 use query::plan::{ColumnInfo, TableUse};
-use query::planner::Sizes;
+use query::planner::TableSizes;
 use run::{Given, Needs};
 use server::{LiveSettings, ServerSettings};
 use settings::Connect;
@@ -115,7 +115,7 @@ struct Bound {
     /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
     /// Sizes of tables on which its plan depends.
-    sizes: Sizes,
+    sizes: TableSizes,
     /// Tables that its names stand for.
     tables: Vec<Arc<TableInfo>>,
     catalog: u64,
@@ -143,7 +143,7 @@ impl Bound {
             known: Arc::default(),
             columns: None,
             uses: Vec::new(),
-            sizes: Sizes::default(),
+            sizes: TableSizes::default(),
             tables: Vec::new(),
             catalog: 0,
             path: Arc::from([]),

@@ -135,7 +135,7 @@ impl Session {
         let binder = Binder::new(&state, &path, text, &*self.env, Vec::new());
         let mut bound = Vec::with_capacity(given);
         for (at, (argument, kind)) in arguments.iter().zip(&statement.parameters).enumerate() {
-            let scope = query::bind::Scope::default();
+            let scope = query::bind::NameScope::default();
             scope.clause.set(query::bind::Clause::Execute);
             let argument = binder.expr(argument, &scope)?;
             let (of, place) = (argument.kind, argument.place);

@@ -13,8 +13,8 @@ use super::{Bound, Outcome, Parked, PlannedQuery, Portal, Session, Statement, St
 use crate::exec::Spent;
 use engine::{Isolation, RowLock, Snapshot, Table};
 use locked::Locked;
-use query::analytics::{AnalyticsPlan, Query, Start};
-use query::plan::{self, Access, Child, Expr, Plan, SequenceCall, Source};
+use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart};
+use query::plan::{self, Access, Child, Expr, Plan, RowSource, SequenceCall};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Tag;
 use statement::pulse;
@@ -323,7 +323,12 @@ impl Session {
             let parameters = &statement.parameters[..];
             let context: Arc<dyn CallContext> = Arc::clone(&self.env) as _;
             pulse::preparing(|| {
-                analytics.prepare(&Query { plan: &query.logical, parameters, columns: &columns, context: &context })
+                analytics.prepare(&AnalyticsQuery {
+                    plan: &query.logical,
+                    parameters,
+                    columns: &columns,
+                    context: &context,
+                })
             })
         };
         let (known, made) = (statement.known(), OnceLock::new());
@@ -343,11 +348,11 @@ impl Session {
         query: &PlannedQuery,
         values: &[Datum],
         deadline: Option<Instant>,
-    ) -> SqlResult<Option<Start>> {
+    ) -> SqlResult<Option<AnalyticsStart>> {
         let statement_us = types::ops::context::clock_us();
         let bound = statement.bound();
         let Some(snapshot) = self.snapshot(&bound, bound.known.reads(&query.rows))? else { return Ok(None) };
-        Ok(Some(Start {
+        Ok(Some(AnalyticsStart {
             snapshot,
             parameters: values.to_vec(),
             context: self.env_at(statement_us),
@@ -387,7 +392,7 @@ impl Session {
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
             Some(start) => {
-                let start = Start { stream: self.stream_of(given), ..start };
+                let start = AnalyticsStart { stream: self.stream_of(given), ..start };
                 analysis.start(&*ready, start).map(|()| true)
             }
             None => Ok(false),
@@ -469,16 +474,16 @@ impl Reads {
         }
     }
 
-    fn add_tables(&mut self, steps: &[plan::Step]) {
+    fn add_tables(&mut self, steps: &[plan::JoinStep]) {
         for step in steps {
             match &step.source {
-                Source::Table { table, access, columns: _ } => {
+                RowSource::Table { table, access, columns: _ } => {
                     let tables = if matches!(access, Access::All) { &mut self.scanned } else { &mut self.found };
                     tables.push(Arc::clone(&table.table));
                 }
-                Source::Query { .. } | Source::Functions { .. } => {}
-                Source::Group(steps) => self.add_tables(steps),
-                Source::Full(full) => {
+                RowSource::Query { .. } | RowSource::Functions { .. } => {}
+                RowSource::Group(steps) => self.add_tables(steps),
+                RowSource::Full(full) => {
                     self.add_tables(&full.left.steps);
                     self.add_tables(&full.right.steps);
                 }

@@ -193,7 +193,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
     let binder = query::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
-    let mut scope = query::bind::Scope::default();
+    let mut scope = query::bind::NameScope::default();
     let columns = query::bind::columns_of(table);
     let width = columns.len();
     if scope.add(binder.row_of(&table.name, columns), width).is_err() {

@@ -5,7 +5,7 @@
 
 use crate::session::Env;
 use catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
-use query::bind::{Binder, Scope, columns_of};
+use query::bind::{Binder, NameScope, columns_of};
 use query::plan::{Expr, SequenceCall};
 use statement::error::SqlResult;
 use statement::pulse;
@@ -68,7 +68,7 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 /// Errors of parsing its text.
 pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> SqlResult<String> {
     let binder = || Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
-    let mut scope = Scope::default();
+    let mut scope = NameScope::default();
     let columns = columns_of(table);
     let width = columns.len();
     if scope.add(binder().row_of(&table.name, columns), width).is_err() {
@@ -97,14 +97,14 @@ pub(super) fn default(
 ) -> SqlResult<String> {
     let kept = || {
         let binder = Binder::new(&seen.state, &seen.path, &default.text, env, Vec::new());
-        binder.kept_text(&Scope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+        binder.kept_text(&NameScope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
     };
     statement::stack::on_large(|| expression(seen, env, &default.text, column.kind, pretty).map_or_else(kept, Ok))
 }
 
 fn expression(seen: &Seen, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
     let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new());
-    let mut typed = binder.expr(&grammar::expression(text).ok()?, &Scope::default()).ok()?;
+    let mut typed = binder.expr(&grammar::expression(text).ok()?, &NameScope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
     }

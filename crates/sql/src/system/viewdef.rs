@@ -9,7 +9,7 @@ use super::{quoted, reg};
 use crate::session::Env;
 use catalog::{Relation, Seen, ViewInfo};
 use query::bind::kept::name_literals;
-use query::bind::{Binder, Note, Noted, Scope};
+use query::bind::{Binder, NameReference, NameScope, NameTarget};
 use query::plan::Expr;
 use std::collections::HashMap;
 use syntax::ast::{
@@ -46,7 +46,7 @@ pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Op
         return None;
     }
     let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
-    let mut scope = Scope::default();
+    let mut scope = NameScope::default();
     binder.from(from, &mut scope).ok()?;
     let columns = columns(&scope);
     let writer = Writer { seen, env, columns: &columns, pretty };
@@ -67,7 +67,7 @@ pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Op
 }
 
 /// Returns all columns of FROM by their positions in the row.
-fn columns(scope: &Scope<'_>) -> Vec<Shown> {
+fn columns(scope: &NameScope<'_>) -> Vec<Shown> {
     let mut all = Vec::new();
     for relation in &scope.relations {
         for (column, value) in relation.columns.iter().zip(&relation.values) {
@@ -84,7 +84,7 @@ fn columns(scope: &Scope<'_>) -> Vec<Shown> {
 
 struct Query<'q> {
     binder: Binder<'q>,
-    scope: &'q Scope<'q>,
+    scope: &'q NameScope<'q>,
     writer: Writer<'q>,
     view: &'q ViewInfo,
 }
@@ -311,10 +311,14 @@ fn shown(query: &str) -> String {
 }
 
 /// Returns the relations that names stand for, by the first bytes of the names' last parts.
-fn relations(notes: &[Note]) -> HashMap<u32, u32> {
-    let relation = |note: &Note| match note.of {
-        Noted::Relation(oid) if note.span.is_known() => Some((note.span.start, oid)),
-        Noted::Relation(_) | Noted::Literal(_) | Noted::Moment(_) | Noted::Column(..) | Noted::Star(_) => None,
+fn relations(notes: &[NameReference]) -> HashMap<u32, u32> {
+    let relation = |note: &NameReference| match note.of {
+        NameTarget::Relation(oid) if note.span.is_known() => Some((note.span.start, oid)),
+        NameTarget::Relation(_)
+        | NameTarget::Literal(_)
+        | NameTarget::Moment(_)
+        | NameTarget::Column(..)
+        | NameTarget::Star(_) => None,
     };
     notes.iter().filter_map(relation).collect()
 }
@@ -368,7 +372,7 @@ impl ast::visit::Visitor for Qualifier<'_> {
 }
 
 /// Binds the only query of a text by the session's search path.
-fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
+fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::BoundQuery> {
     let mut parsed = grammar::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
     let ast::Statement::Query(query) = one.statement else { return None };
@@ -377,7 +381,7 @@ fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::Bound> {
 }
 
 /// Binds a text by the session's search path. `None` if it is not a query with the columns of the view.
-fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::Bound> {
+fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::BoundQuery> {
     bound(seen, env, text).filter(|bound| {
         let mut columns = bound.columns.iter().zip(&view.columns);
         bound.columns.len() == view.columns.len()
