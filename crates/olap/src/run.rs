@@ -18,7 +18,7 @@ use engine::{ScanPart, Snapshot, memory};
 use futures::{FutureExt, StreamExt};
 use locked::{Locked, LockedResult};
 use statement::SqlResult;
-use statement::holdings::{SessionHoldings, Use};
+use statement::holdings::{MemoryUse, SessionHoldings};
 use statement::pulse::{self, Watch};
 use std::any::Any;
 use std::cell::Cell;
@@ -153,16 +153,16 @@ thread_local! {
 /// What a run holds of what its session holds.
 struct Holdings {
     session: Option<Arc<SessionHoldings>>,
-    bytes: [AtomicI64; Use::ALL.len()],
+    bytes: [AtomicI64; MemoryUse::ALL.len()],
 }
 
 impl Drop for Holdings {
     /// What is left are rows that were found.
     fn drop(&mut self) {
         let Some(session) = &self.session else { return };
-        for (of, bytes) in Use::ALL.into_iter().zip(&mut self.bytes) {
+        for (of, bytes) in MemoryUse::ALL.into_iter().zip(&mut self.bytes) {
             session.add(of, -*bytes.get_mut());
-            session.add(Use::Results, *bytes.get_mut());
+            session.add(MemoryUse::Results, *bytes.get_mut());
         }
     }
 }
@@ -187,10 +187,10 @@ impl RunContext {
 
     /// Calls `f`, and counts what it takes of memory for this use; for that of the call around it if there is none. What calls
     /// within it count is theirs.
-    pub(crate) fn counted<R>(&self, of: Option<Use>, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn counted<R>(&self, of: Option<MemoryUse>, f: impl FnOnce() -> R) -> R {
         let around = COUNTED.get();
         let (Some(session), true) = (&self.holdings.session, of.is_some() || around.is_none()) else { return f() };
-        let of = of.unwrap_or(Use::Results);
+        let of = of.unwrap_or(MemoryUse::Results);
         let before = memory::thread_bytes();
         COUNTED.set(Some(0));
         let result = f();
@@ -242,7 +242,7 @@ pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Outp
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| {
         let watch: Arc<dyn Watch> = Arc::clone(&run) as _;
-        run.counted(Some(Use::Results), || pulse::during(watch, || work.as_mut().poll(context)))
+        run.counted(Some(MemoryUse::Results), || pulse::during(watch, || work.as_mut().poll(context)))
     })
     .await
 }

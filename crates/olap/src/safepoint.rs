@@ -19,7 +19,7 @@ use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
 use futures::{Stream, StreamExt};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::fmt;
 use std::pin::Pin;
@@ -140,17 +140,17 @@ struct SafepointStream {
     input: SendableRecordBatchStream,
     run: Arc<RunContext>,
     /// What the operator holds memory for, if it keeps rows.
-    of: Option<Use>,
+    of: Option<MemoryUse>,
 }
 
 /// What an operator keeps rows for; nothing if it passes them on.
-fn use_of(operator: &str) -> Option<Use> {
-    const USES: [(&str, Use); 5] = [
-        ("Sort", Use::Sorts),
-        ("Window", Use::Windows),
-        ("Join", Use::HashTables),
-        ("Aggregate", Use::HashTables),
-        ("RecursiveQuery", Use::Results),
+fn use_of(operator: &str) -> Option<MemoryUse> {
+    const USES: [(&str, MemoryUse); 5] = [
+        ("Sort", MemoryUse::Sorts),
+        ("Window", MemoryUse::Windows),
+        ("Join", MemoryUse::HashTables),
+        ("Aggregate", MemoryUse::HashTables),
+        ("RecursiveQuery", MemoryUse::Results),
     ];
     USES.iter().find(|(part, _)| operator.contains(part)).map(|(_, of)| *of)
 }

@@ -7,8 +7,8 @@
 use crate::session::Session;
 use bytes::Bytes;
 use sql::session::{CopyPart, Outcome};
+use statement::outcome::CommandTag;
 use statement::outcome::CopyShape;
-use statement::outcome::Tag;
 use wire::Stop;
 use wire::copy::{CopyRows, Piece};
 use wire::errors;
@@ -82,7 +82,7 @@ impl Session {
     pub(crate) async fn copy_out(&mut self, shape: CopyShape) -> Result<Outcome, Stop> {
         self.notices();
         self.conn.replies.copy_out(shape);
-        let tag: Tag = loop {
+        let tag: CommandTag = loop {
             let mut out = std::mem::take(&mut self.conn.replies.out);
             let next = move |sql: &mut sql::session::Session| {
                 let mut rows = CopyRows(&mut out);

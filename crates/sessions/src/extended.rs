@@ -11,7 +11,7 @@ use crate::session::{Held, Prepared, Session, State, Streaming, Then, tag_rows};
 use server::door::{Hot, Marks};
 use sql::session::{Outcome, Statement, bytes_of_rows};
 use statement::SqlResult;
-use statement::outcome::{Tag, TransactionStatus};
+use statement::outcome::{CommandTag, TransactionStatus};
 use std::sync::Arc;
 use std::time::Instant;
 use types::Datum;
@@ -363,7 +363,7 @@ impl Session {
     async fn go_on(
         &mut self,
         name: &str,
-        (mut rows, tag): (std::vec::IntoIter<Box<[Datum]>>, Tag),
+        (mut rows, tag): (std::vec::IntoIter<Box<[Datum]>>, CommandTag),
         limit: Option<usize>,
         kept: Option<usize>,
     ) -> Result<(), Stop> {

@@ -23,7 +23,7 @@ use server::workers::{Dispatch, Workers};
 use sql::session::{Canceller, Outcome, Parked, Portal, Statement, Unbound};
 use stage::Class;
 use statement::error::Cancellation;
-use statement::outcome::{Tag, TransactionStatus};
+use statement::outcome::{CommandTag, TransactionStatus};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,9 +67,9 @@ pub(crate) enum State {
     /// The portal has not run.
     Ready,
     /// The portal has run, and not all rows were sent: the rows that are left, and their weight in bytes.
-    Rows(vec::IntoIter<Box<[Datum]>>, Tag, usize),
+    Rows(vec::IntoIter<Box<[Datum]>>, CommandTag, usize),
     /// The portal has sent all its rows. A further `Execute` returns none.
-    Exhausted(Tag),
+    Exhausted(CommandTag),
     /// The portal has run, or failed, and cannot be run again.
     Ended,
 }
@@ -568,7 +568,7 @@ impl Session {
 
     /// Returns true if a statement has ended the transaction that portals of `before` belong to.
     pub(crate) fn has_ended(&self, before: TransactionStatus, outcome: &Outcome) -> bool {
-        let Outcome::Done(Tag { words, .. }) = outcome else { return false };
+        let Outcome::Done(CommandTag { words, .. }) = outcome else { return false };
         let is_idle = self.sql.status() == TransactionStatus::Idle;
         // `AND CHAIN` leaves a transaction open, but another one. `ROLLBACK TO` has the tag
         // `ROLLBACK` too, and ends nothing.
@@ -646,7 +646,7 @@ pub(crate) fn canceller(sql: &sql::session::Session) -> Arc<dyn Cancel> {
 const ROWS: u64 = 32;
 
 /// Returns the count for the tag of a statement that has returned rows, of which `sent` were sent now.
-pub(crate) fn tag_rows(tag: &Tag, sent: u64, was_suspended: bool) -> Option<u64> {
+pub(crate) fn tag_rows(tag: &CommandTag, sent: u64, was_suspended: bool) -> Option<u64> {
     match tag.rows {
         Some(rows) if !was_suspended => Some(rows),
         Some(_) => Some(sent),

@@ -1,7 +1,7 @@
 //! Large collections of rows and values, which take a while to drop.
 //!
 //! **Invariant:** a statement that must end does not drop them on its way. They are left over, and the caller drops
-//! them after it has answered ([`Leavings`]). Other statements drop what they no longer need at once, so that they
+//! them after it has answered ([`DeferredDrops`]). Other statements drop what they no longer need at once, so that they
 //! hold no more than they must.
 
 use crate::pulse;
@@ -22,30 +22,30 @@ thread_local! {
 pub struct Bulk<T: Send + 'static>(Vec<T>);
 
 /// Rest of a [`Bulk`] whose first values were taken.
-pub struct Rest<T: Send + 'static>(std::vec::IntoIter<T>);
+pub struct BulkIter<T: Send + 'static>(std::vec::IntoIter<T>);
 
 /// A value of many parts, such as a syntax tree.
 #[derive(Debug)]
-pub struct Later<T: Send + 'static>(Option<T>);
+pub struct LargeValue<T: Send + 'static>(Option<T>);
 
 /// Values that statements have left over. Dropping them may take a while.
 #[derive(Default)]
-pub struct Leavings(Vec<Box<dyn Send>>);
+pub struct DeferredDrops(Vec<Box<dyn Send>>);
 
-impl std::fmt::Debug for Leavings {
+impl std::fmt::Debug for DeferredDrops {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Leavings({})", self.0.len())
     }
 }
 
-impl Leavings {
+impl DeferredDrops {
     /// Takes the leavings of the statements that this thread has run so far.
-    pub fn take() -> Leavings {
-        Leavings(LEAVINGS.take())
+    pub fn take() -> DeferredDrops {
+        DeferredDrops(LEAVINGS.take())
     }
 
     /// Adds the leavings of others.
-    pub fn add(&mut self, mut others: Leavings) {
+    pub fn add(&mut self, mut others: DeferredDrops) {
         self.0.append(&mut others.0);
     }
 
@@ -85,10 +85,10 @@ impl<T: Send + 'static> Bulk<T> {
     }
 }
 
-impl<T: Send + 'static> Later<T> {
+impl<T: Send + 'static> LargeValue<T> {
     /// Takes a value that is dropped later.
-    pub fn new(value: T) -> Later<T> {
-        Later(Some(value))
+    pub fn new(value: T) -> LargeValue<T> {
+        LargeValue(Some(value))
     }
 
     /// Returns the value itself, whose owner drops it.
@@ -97,7 +97,7 @@ impl<T: Send + 'static> Later<T> {
     }
 }
 
-impl<T: Send + 'static> Deref for Later<T> {
+impl<T: Send + 'static> Deref for LargeValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -105,7 +105,7 @@ impl<T: Send + 'static> Deref for Later<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Later<T> {
+impl<T: Send + 'static> Drop for LargeValue<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take()
             && pulse::has_ended()
@@ -143,14 +143,14 @@ impl<T: Send + 'static> Drop for Bulk<T> {
 
 impl<T: Send + 'static> IntoIterator for Bulk<T> {
     type Item = T;
-    type IntoIter = Rest<T>;
+    type IntoIter = BulkIter<T>;
 
-    fn into_iter(self) -> Rest<T> {
-        Rest(self.into_inner().into_iter())
+    fn into_iter(self) -> BulkIter<T> {
+        BulkIter(self.into_inner().into_iter())
     }
 }
 
-impl<T: Send + 'static> Iterator for Rest<T> {
+impl<T: Send + 'static> Iterator for BulkIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -158,7 +158,7 @@ impl<T: Send + 'static> Iterator for Rest<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Rest<T> {
+impl<T: Send + 'static> Drop for BulkIter<T> {
     fn drop(&mut self) {
         leave(std::mem::replace(&mut self.0, Vec::new().into_iter()).collect());
     }
@@ -185,7 +185,7 @@ mod tests {
         let many = || Bulk::from(vec![Arc::clone(&one); 2 * FEW]);
         pulse::restart();
         drop(many());
-        assert_eq!((Leavings::take().is_empty(), Arc::strong_count(&one)), (true, 1));
+        assert_eq!((DeferredDrops::take().is_empty(), Arc::strong_count(&one)), (true, 1));
         pulse::during(Arc::new(Never), || {
             assert!(pulse::look().is_err());
             drop(many());
@@ -195,12 +195,12 @@ mod tests {
             drop(Bulk::from(vec![Arc::clone(&one)]));
         });
         assert_eq!(Arc::strong_count(&one), 4 * FEW);
-        let leavings = Leavings::take();
-        assert!(!leavings.is_empty() && Leavings::take().is_empty());
+        let leavings = DeferredDrops::take();
+        assert!(!leavings.is_empty() && DeferredDrops::take().is_empty());
         drop(leavings);
         assert_eq!(Arc::strong_count(&one), 1);
         pulse::restart();
         drop(many());
-        assert!(Leavings::take().is_empty());
+        assert!(DeferredDrops::take().is_empty());
     }
 }

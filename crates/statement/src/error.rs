@@ -7,10 +7,10 @@ use std::fmt;
 
 /// An error as the wire carries it. Boxed, so that the good case carries only a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SqlError(Box<Parts>);
+pub struct SqlError(Box<ErrorParts>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Parts {
+struct ErrorParts {
     state: SqlState,
     message: String,
     detail: Option<String>,
@@ -18,16 +18,16 @@ struct Parts {
     /// Position in the text. 0 stands for no position, whatever is known of it later.
     position: Option<usize>,
     context: Option<String>,
-    about: Option<Box<About>>,
+    about: Option<Box<ErrorObjects>>,
     /// Error of the engine, for callers that must act on it.
     engine: Option<engine::Error>,
     cancelled: Option<Cancellation>,
-    again: Option<Again>,
+    again: Option<RetryReason>,
 }
 
 /// Reason why a statement begins anew. An error with one never leaves its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryReason {
     /// The catalog has changed since the statement was bound.
     Moved,
     /// A definition has locked a table, and its snapshot may be older than the lock.
@@ -54,7 +54,7 @@ impl fmt::Display for Cancellation {
 
 /// Objects that an error is about, for programs that do not want to parse its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ErrorObjects {
     /// Schema of the table.
     pub schema: String,
     /// Name of the table.
@@ -71,7 +71,7 @@ pub type SqlResult<T> = Result<T, SqlError>;
 impl SqlError {
     /// Creates an error with this code and message.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError(Box::new(Parts {
+        SqlError(Box::new(ErrorParts {
             state,
             message: message.into(),
             detail: None,
@@ -114,14 +114,14 @@ impl SqlError {
     }
 
     /// Creates the error of a statement that begins anew.
-    pub fn again(why: Again) -> SqlError {
+    pub fn again(why: RetryReason) -> SqlError {
         let mut error = SqlError::new(SqlState::INTERNAL_ERROR, "a statement that begins anew").nowhere();
         error.0.again = Some(why);
         error
     }
 
     /// Returns the reason why the statement begins anew, if it does.
-    pub fn begins_again(&self) -> Option<Again> {
+    pub fn begins_again(&self) -> Option<RetryReason> {
         self.0.again
     }
 
@@ -203,7 +203,7 @@ impl SqlError {
     /// Sets the table that the error is about. The first table set is kept, as it is the most exact.
     #[must_use]
     pub fn about_table(mut self, schema: &str, table: &str) -> SqlError {
-        let about = || About { schema: schema.to_owned(), table: table.to_owned(), ..About::default() };
+        let about = || ErrorObjects { schema: schema.to_owned(), table: table.to_owned(), ..ErrorObjects::default() };
         self.0.about.get_or_insert_with(|| Box::new(about()));
         self
     }
@@ -223,7 +223,7 @@ impl SqlError {
     }
 
     /// Returns the objects that the error is about.
-    pub fn about(&self) -> Option<&About> {
+    pub fn about(&self) -> Option<&ErrorObjects> {
         self.0.about.as_deref()
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Use of held memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum MemoryUse {
     /// Result rows, and rows of queries that are used several times.
     Results,
     /// Rows to be sorted.
@@ -28,19 +28,26 @@ pub enum Use {
     Locks,
 }
 
-impl Use {
+impl MemoryUse {
     /// Every use, in the order of [`SessionHoldings::bytes`].
-    pub const ALL: [Use; 6] = [Use::Results, Use::Sorts, Use::Windows, Use::HashTables, Use::Transaction, Use::Locks];
+    pub const ALL: [MemoryUse; 6] = [
+        MemoryUse::Results,
+        MemoryUse::Sorts,
+        MemoryUse::Windows,
+        MemoryUse::HashTables,
+        MemoryUse::Transaction,
+        MemoryUse::Locks,
+    ];
 
     /// Returns the name that views show.
     pub fn name(self) -> &'static str {
         match self {
-            Use::Results => "results",
-            Use::Sorts => "sorts",
-            Use::Windows => "windows",
-            Use::HashTables => "hash tables",
-            Use::Transaction => "transaction",
-            Use::Locks => "advisory locks",
+            MemoryUse::Results => "results",
+            MemoryUse::Sorts => "sorts",
+            MemoryUse::Windows => "windows",
+            MemoryUse::HashTables => "hash tables",
+            MemoryUse::Transaction => "transaction",
+            MemoryUse::Locks => "advisory locks",
         }
     }
 }
@@ -49,7 +56,7 @@ impl Use {
 #[derive(Debug, Default)]
 pub struct SessionHoldings {
     pid: u32,
-    bytes: [AtomicI64; Use::ALL.len()],
+    bytes: [AtomicI64; MemoryUse::ALL.len()],
 }
 
 static SESSIONS: Mutex<Vec<Weak<SessionHoldings>>> = Mutex::new(Vec::new());
@@ -76,18 +83,18 @@ impl SessionHoldings {
     }
 
     /// Returns the bytes of each use.
-    pub fn bytes(&self) -> [u64; Use::ALL.len()] {
+    pub fn bytes(&self) -> [u64; MemoryUse::ALL.len()] {
         self.bytes.each_ref().map(|bytes| bytes.load(Relaxed).max(0) as u64)
     }
 
     /// Adds bytes, or subtracts them.
-    pub fn add(&self, of: Use, change: i64) {
+    pub fn add(&self, of: MemoryUse, change: i64) {
         self.bytes[of as usize].fetch_add(change, Relaxed);
         of.share().change(change);
     }
 
     /// Calls `f` and counts the memory that its thread takes or gives back meanwhile for this use.
-    pub fn during<R>(&self, of: Use, f: impl FnOnce() -> R) -> R {
+    pub fn during<R>(&self, of: MemoryUse, f: impl FnOnce() -> R) -> R {
         let before = memory::thread_bytes();
         let made = f();
         self.add(of, (memory::thread_bytes() - before) as i64);
@@ -95,30 +102,30 @@ impl SessionHoldings {
     }
 
     /// Forgets the bytes held for this use.
-    pub fn forget(&self, of: Use) {
+    pub fn forget(&self, of: MemoryUse) {
         let bytes = self.bytes[of as usize].swap(0, Relaxed);
         of.share().change(-bytes);
     }
 
     /// Forgets the results of the last statement, which are gone.
     pub fn forget_results(&self) {
-        self.forget(Use::Results);
+        self.forget(MemoryUse::Results);
     }
 }
 
-impl Use {
+impl MemoryUse {
     /// Returns the total to which this use belongs.
     fn share(self) -> &'static Share {
         match self {
-            Use::Results | Use::Sorts | Use::Windows | Use::HashTables => &STATEMENTS,
-            Use::Transaction | Use::Locks => &memory::SESSIONS,
+            MemoryUse::Results | MemoryUse::Sorts | MemoryUse::Windows | MemoryUse::HashTables => &STATEMENTS,
+            MemoryUse::Transaction | MemoryUse::Locks => &memory::SESSIONS,
         }
     }
 }
 
 impl Drop for SessionHoldings {
     fn drop(&mut self) {
-        Use::ALL.into_iter().for_each(|of| self.forget(of));
+        MemoryUse::ALL.into_iter().for_each(|of| self.forget(of));
     }
 }
 
@@ -127,19 +134,19 @@ impl Drop for SessionHoldings {
 pub struct RunHoldings {
     /// Bytes that its thread had taken when the run began.
     begun: isize,
-    told: Cell<Option<Told>>,
-    bytes: [Cell<i64>; Use::ALL.len()],
+    told: Cell<Option<LastReport>>,
+    bytes: [Cell<i64>; MemoryUse::ALL.len()],
     session: std::cell::OnceCell<Arc<SessionHoldings>>,
 }
 
 /// State at the last report.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct LastReport {
     /// Bytes that the thread had taken.
     thread: isize,
     /// Bytes that its transaction had put into tables.
     tables: u64,
-    of: Use,
+    of: MemoryUse,
 }
 
 impl Default for RunHoldings {
@@ -152,14 +159,14 @@ impl Default for RunHoldings {
 impl RunHoldings {
     /// Counts for this use the bytes that the thread has taken since its last report. `tables` are the bytes that its
     /// transaction has put into tables so far, which count for the tables.
-    pub fn tell(&self, session: &Arc<SessionHoldings>, of: Use, tables: u64) {
+    pub fn tell(&self, session: &Arc<SessionHoldings>, of: MemoryUse, tables: u64) {
         let thread = memory::thread_bytes();
-        let told = self.told.get().unwrap_or(Told { thread: self.begun, tables, of });
+        let told = self.told.get().unwrap_or(LastReport { thread: self.begun, tables, of });
         let change = (thread - told.thread) as i64 - tables.wrapping_sub(told.tables) as i64;
         let bytes = &self.bytes[of as usize];
         bytes.set(bytes.get() + change);
         session.add(of, change);
-        self.told.set(Some(Told { thread, tables, of }));
+        self.told.set(Some(LastReport { thread, tables, of }));
         self.session.get_or_init(|| Arc::clone(session));
     }
 
@@ -174,8 +181,8 @@ impl RunHoldings {
 impl Drop for RunHoldings {
     fn drop(&mut self) {
         let Some(session) = self.session.get() else { return };
-        for of in Use::ALL {
-            if of != Use::Results {
+        for of in MemoryUse::ALL {
+            if of != MemoryUse::Results {
                 session.add(of, -self.bytes[of as usize].get());
             }
         }
@@ -195,22 +202,22 @@ mod tests {
         let session = SessionHoldings::new(7);
         assert!(of_sessions().iter().any(|one| one.pid() == 7));
         let run = RunHoldings::default();
-        run.tell(&session, Use::Sorts, 0);
+        run.tell(&session, MemoryUse::Sorts, 0);
         let mut kept = vec![vec![0_u8; 1 << 20]; 3];
-        run.tell(&session, Use::Sorts, 0);
+        run.tell(&session, MemoryUse::Sorts, 0);
         let [_, sorts, ..] = session.bytes();
         assert!((3 << 20..4 << 20).contains(&sorts), "{sorts}");
         kept.pop();
-        run.tell(&session, Use::Results, 1 << 19);
+        run.tell(&session, MemoryUse::Results, 1 << 19);
         let less = i64::try_from(session.bytes()[0]).unwrap_or_default();
         assert_eq!(less, 0, "nothing is less than nothing");
         run.go_on(0);
         drop(run);
         assert!(session.bytes()[1..].iter().all(|bytes| *bytes == 0));
         session.forget_results();
-        let locks = session.during(Use::Locks, || vec![0_u8; 1 << 20]);
-        assert!((1 << 20..2 << 20).contains(&session.bytes()[Use::Locks as usize]));
-        session.during(Use::Locks, || drop(locks));
+        let locks = session.during(MemoryUse::Locks, || vec![0_u8; 1 << 20]);
+        assert!((1 << 20..2 << 20).contains(&session.bytes()[MemoryUse::Locks as usize]));
+        session.during(MemoryUse::Locks, || drop(locks));
         assert!(session.bytes().iter().all(|bytes| *bytes == 0));
         drop(kept);
     }

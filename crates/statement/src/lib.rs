@@ -19,4 +19,4 @@ pub mod stack;
 mod state;
 pub mod stream;
 
-pub use error::{About, SqlError, SqlResult, SqlState};
+pub use error::{ErrorObjects, SqlError, SqlResult, SqlState};

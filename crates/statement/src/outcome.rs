@@ -13,7 +13,7 @@ pub enum TransactionStatus {
 
 /// A command tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct CommandTag {
     /// `SELECT`, `INSERT 0`, `CREATE TABLE`.
     pub words: &'static str,
     /// Number of rows, for commands that report it.

@@ -78,9 +78,9 @@ impl Watch for Planning {
 }
 
 /// Ends the preparation when it is dropped.
-struct Scope<'p>(&'p Planning);
+struct PlanningGuard<'p>(&'p Planning);
 
-impl Drop for Scope<'_> {
+impl Drop for PlanningGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -108,7 +108,7 @@ fn watched<R>(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: b
     if !planning.begin() {
         return f();
     }
-    let _scope = Scope(planning);
+    let _guard = PlanningGuard(planning);
     pulse::restart();
     planning.limit(deadline, needs_room);
     pulse::during(Arc::clone(planning) as Arc<dyn Watch>, f)

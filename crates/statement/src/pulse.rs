@@ -50,18 +50,18 @@ thread_local! {
     /// True if a look has found that the statement is being ended.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
     /// Error of a [`preparing`] that a look has ended, if any.
-    static PREPARING: RefCell<Option<Preparing>> = const { RefCell::new(None) };
+    static PREPARING: RefCell<Option<PreparationWatch>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
-struct Preparing {
+struct PreparationWatch {
     ended: Option<SqlError>,
 }
 
 /// Restores the previous watch when it is dropped.
-struct Scope(Option<Arc<dyn Watch>>);
+struct WatchGuard(Option<Arc<dyn Watch>>);
 
-impl Drop for Scope {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         WATCH.set(self.0.take());
     }
@@ -69,7 +69,7 @@ impl Drop for Scope {
 
 /// Calls `f`, whose work `watch` watches.
 pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
-    let _scope = Scope(WATCH.replace(Some(watch)));
+    let _guard = WatchGuard(WATCH.replace(Some(watch)));
     HAS_ENDED.set(false);
     f()
 }
@@ -87,8 +87,8 @@ pub fn has_ended() -> bool {
 /// # Errors
 /// Those of `f`, and of [`look`].
 pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
-    struct Before(Option<Preparing>);
-    impl Drop for Before {
+    struct PreparationGuard(Option<PreparationWatch>);
+    impl Drop for PreparationGuard {
         fn drop(&mut self) {
             let own = PREPARING.replace(self.0.take());
             if own.is_some_and(|own| own.ended.is_some()) {
@@ -97,7 +97,7 @@ pub fn preparing<R>(f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
         }
     }
     let is_inner = PREPARING.with_borrow(Option::is_some);
-    let _before = (!is_inner).then(|| Before(PREPARING.replace(Some(Preparing::default()))));
+    let _guard = (!is_inner).then(|| PreparationGuard(PREPARING.replace(Some(PreparationWatch::default()))));
     let made = f();
     // A stopped walk may have led to any error, so the recorded one takes its place.
     match PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
@@ -138,13 +138,13 @@ pub fn restart() {
 
 /// Calls `f`, which gives memory back when it is done and may take some of the reserve for that.
 pub fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
-    struct Before(bool);
-    impl Drop for Before {
+    struct ReserveGuard(bool);
+    impl Drop for ReserveGuard {
         fn drop(&mut self) {
             HAS_RESERVE.set(self.0);
         }
     }
-    let _before = Before(HAS_RESERVE.replace(true));
+    let _guard = ReserveGuard(HAS_RESERVE.replace(true));
     f()
 }
 
@@ -154,8 +154,8 @@ pub fn with_reserve<R>(f: impl FnOnce() -> R) -> R {
 /// # Errors
 /// Those of `f`, and `53200` if there is no room for the bytes.
 pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
-    struct Before(usize);
-    impl Drop for Before {
+    struct PromiseGuard(usize);
+    impl Drop for PromiseGuard {
         fn drop(&mut self) {
             PROMISED.set(self.0);
         }
@@ -164,7 +164,7 @@ pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult
         return f();
     }
     let promise = memory::promise(bytes).ok_or_else(SqlError::no_room)?;
-    let _before = Before(PROMISED.replace(PROMISED.get() + promise.bytes()));
+    let _guard = PromiseGuard(PROMISED.replace(PROMISED.get() + promise.bytes()));
     f()
 }
 

@@ -37,16 +37,16 @@ thread_local! {
 }
 
 /// Sets both thread-local values, and restores them when it is dropped.
-struct Scope(usize, bool);
+struct StackGuard(usize, bool);
 
-impl Scope {
-    fn enter(is_large: bool) -> Scope {
+impl StackGuard {
+    fn enter(is_large: bool) -> StackGuard {
         let left = stacker::remaining_stack().unwrap_or(0);
-        Scope(FLOOR.replace(left / 2), IS_LARGE.replace(is_large))
+        StackGuard(FLOOR.replace(left / 2), IS_LARGE.replace(is_large))
     }
 }
 
-impl Drop for Scope {
+impl Drop for StackGuard {
     fn drop(&mut self) {
         FLOOR.set(self.0);
         IS_LARGE.set(self.1);
@@ -84,7 +84,7 @@ pub fn check() -> SqlResult<()> {
 /// `54001`, and those of `f`.
 pub fn deeper<R>(levels: usize, f: impl FnOnce() -> SqlResult<R>) -> SqlResult<R> {
     let floor = FLOOR.get().saturating_add(levels.saturating_mul(LEVEL_BYTES));
-    let _scope = Scope(FLOOR.replace(floor), IS_LARGE.get());
+    let _guard = StackGuard(FLOOR.replace(floor), IS_LARGE.get());
     check()?;
     f()
 }
@@ -106,7 +106,7 @@ pub fn on_large<R>(f: impl FnOnce() -> R) -> R {
         return f();
     }
     stacker::grow(LARGE_BYTES, || {
-        let _scope = Scope::enter(true);
+        let _guard = StackGuard::enter(true);
         f()
     })
 }
@@ -126,7 +126,7 @@ pub fn bounded<R>(mut f: impl FnMut() -> SqlResult<R>) -> SqlResult<(R, bool)> {
         return f().map(|made| (made, true));
     }
     let first = {
-        let _scope = Scope::enter(false);
+        let _guard = StackGuard::enter(false);
         f()
     };
     match first {

@@ -17,14 +17,14 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Queue of pieces of a result.
 #[derive(Debug)]
 pub struct Stream<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<StreamState<T>>,
     room: Condvar,
     /// Greatest number of bytes.
     capacity: usize,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct StreamState<T> {
     pieces: VecDeque<(T, usize)>,
     bytes: usize,
     /// True if a piece was ever put in.
@@ -39,11 +39,11 @@ impl<T> Stream<T> {
     /// Creates an empty queue of this capacity in bytes.
     pub fn new(capacity: usize) -> Stream<T> {
         let (pieces, bytes, has_begun, is_closed) = (VecDeque::new(), 0, false, false);
-        let state = State { pieces, bytes, has_begun, is_closed, receiver: None, sender: None };
+        let state = StreamState { pieces, bytes, has_begun, is_closed, receiver: None, sender: None };
         Stream { state: Mutex::new(state), room: Condvar::new(), capacity }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, StreamState<T>> {
         self.state.locked_anyway()
     }
 
@@ -106,7 +106,7 @@ impl<T> Stream<T> {
         }
     }
 
-    fn has_room(&self, state: &State<T>, bytes: usize) -> SqlResult<bool> {
+    fn has_room(&self, state: &StreamState<T>, bytes: usize) -> SqlResult<bool> {
         if state.is_closed {
             return Err(SqlError::from(engine::Error::Cancelled));
         }
@@ -136,7 +136,7 @@ impl<T> Stream<T> {
 
     /// Calls `wake` once when there is a piece: at once if there is one now.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
-        self.wake_with(Waker::from(Arc::new(Waking(wake))));
+        self.wake_with(Waker::from(Arc::new(TaskWake(wake))));
     }
 
     fn wake_with(&self, waker: Waker) {
@@ -151,7 +151,7 @@ impl<T> Stream<T> {
 }
 
 /// Puts a piece into a queue that has room, and wakes the receiver.
-fn put<T>(mut state: MutexGuard<'_, State<T>>, piece: T, bytes: usize) {
+fn put<T>(mut state: MutexGuard<'_, StreamState<T>>, piece: T, bytes: usize) {
     state.pieces.push_back((piece, bytes));
     state.bytes += bytes;
     state.has_begun = true;
@@ -161,9 +161,9 @@ fn put<T>(mut state: MutexGuard<'_, State<T>>, piece: T, bytes: usize) {
 }
 
 /// Wake of a session as one of a task.
-struct Waking(Arc<dyn Wake>);
+struct TaskWake(Arc<dyn Wake>);
 
-impl std::task::Wake for Waking {
+impl std::task::Wake for TaskWake {
     fn wake(self: Arc<Self>) {
         self.0.wake();
     }
@@ -232,7 +232,7 @@ mod tests {
         let (receiver, sender) = (Arc::new(Counting(AtomicUsize::new(0))), Arc::new(Counting(AtomicUsize::new(0))));
         stream.on_ready(Arc::clone(&receiver) as _);
         assert_eq!(receiver.0.load(SeqCst), 0);
-        let waker = Waker::from(Arc::new(Waking(Arc::clone(&sender) as _)));
+        let waker = Waker::from(Arc::new(TaskWake(Arc::clone(&sender) as _)));
         let mut context = Context::from_waker(&waker);
         assert!(stream.poll_push(&mut context, &mut Some(1), 1).is_ready());
         assert_eq!(receiver.0.load(SeqCst), 1);

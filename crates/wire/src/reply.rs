@@ -11,7 +11,7 @@ use pgwire::messages::data::ParameterDescription;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use statement::outcome::CopyShape;
-use statement::outcome::{Tag, TransactionStatus};
+use statement::outcome::{CommandTag, TransactionStatus};
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::Datum;
@@ -203,7 +203,7 @@ impl Replies {
 
     /// Appends the `CommandComplete` of a command without a count of rows.
     pub fn command(&mut self, words: &'static str) {
-        self.complete(&Tag { words, rows: None }, None);
+        self.complete(&CommandTag { words, rows: None }, None);
     }
 
     /// Appends a `CopyDone`.
@@ -212,7 +212,7 @@ impl Replies {
     }
 
     /// Appends a `CommandComplete`, with the count of rows where the command has one.
-    pub fn complete(&mut self, tag: &Tag, rows: Option<u64>) {
+    pub fn complete(&mut self, tag: &CommandTag, rows: Option<u64>) {
         let begin = self.begin(b'C');
         self.out.extend_from_slice(tag.words.as_bytes());
         if let Some(rows) = rows {
@@ -362,7 +362,7 @@ mod tests {
             to.put(&data::RowDescription::new(vec![theirs("a", 0), theirs("é", 1)]));
         });
         is(&|to| to.columns(Some(Vec::new()), &formats), &|to| to.put(&data::RowDescription::new(Vec::new())));
-        let tag = Tag { words: "INSERT 0", rows: None };
+        let tag = CommandTag { words: "INSERT 0", rows: None };
         for rows in [None, Some(0), Some(7), Some(1_234_567_890), Some(u64::MAX)] {
             let text = rows.map_or_else(|| tag.words.to_owned(), |rows| format!("{} {rows}", tag.words));
             is(&|to| to.complete(&tag, rows), &|to| to.put(&response::CommandComplete::new(text.clone())));

@@ -81,7 +81,7 @@ fn has_begun(streaming: Option<&Streaming>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use statement::outcome::Tag;
+    use statement::outcome::CommandTag;
     use types::SqlType;
     use types::forms::Forms;
     use types::text;
@@ -90,14 +90,15 @@ mod tests {
     fn a_row_that_may_be_too_long_is_sent_before_the_commit() {
         let number = text::input("1e131000", SqlType::from(types::Kind::Numeric), &Forms::default()).unwrap();
         let of = |values: Vec<Datum>| {
-            let tag = Tag { words: "INSERT 0", rows: Some(1) };
+            let tag = CommandTag { words: "INSERT 0", rows: Some(1) };
             Outcome::Rows(vec![[Datum::Null].into(), [Datum::Array(values.into())].into()], tag)
         };
         assert!(fits(&of(vec![number.clone(); 1_000])));
         assert!(!fits(&of(vec![number; 16_384])));
         assert!(fits(&of(Vec::new())));
-        let text =
-            |bytes| Outcome::Rows(vec![[Datum::Text("x".repeat(bytes).into())].into()], Tag { words: "", rows: None });
+        let text = |bytes| {
+            Outcome::Rows(vec![[Datum::Text("x".repeat(bytes).into())].into()], CommandTag { words: "", rows: None })
+        };
         assert!(fits(&text(SMALL_BYTES)));
         assert!(!fits(&text(SMALL_BYTES + 1)));
         assert!(fits(&Outcome::Empty));

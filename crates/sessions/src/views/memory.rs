@@ -7,7 +7,7 @@ use super::{NamedRow, text};
 use engine::memory::{MESSAGES, held_bytes, kept_bytes, limit_bytes, resident_bytes, resident_limit_bytes};
 use engine::{Engine, TableHoldings};
 use server::metrics::family;
-use statement::holdings::{Use, of_sessions};
+use statement::holdings::{MemoryUse, of_sessions};
 use types::table::{NamedRows, ProvidedTable, count};
 use types::{Datum, Kind};
 
@@ -47,8 +47,8 @@ fn shares(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Vec<Share> {
     shares.push(Share::of_all("engine", "garbage queues", holdings.garbage_queues));
     for session in of_sessions() {
         let pid = session.pid();
-        for (of, bytes) in Use::ALL.into_iter().zip(session.bytes()) {
-            let bytes = if of == Use::Results && is_idle(pid) { 0 } else { bytes };
+        for (of, bytes) in MemoryUse::ALL.into_iter().zip(session.bytes()) {
+            let bytes = if of == MemoryUse::Results && is_idle(pid) { 0 } else { bytes };
             shares.push(Share { kind: "session", name: None, pid: Some(pid), part: of.name(), bytes });
         }
     }

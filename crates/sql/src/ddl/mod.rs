@@ -33,7 +33,7 @@ use crate::exec::Run;
 use catalog::{Catalog, Relation, State, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
 use query::bind::Binder;
-use statement::error::{Again, SqlError, SqlResult, SqlState};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{ObjectKind, ObjectName, Statement};
 use syntax::names::{NAME_MAX, clipped};
@@ -57,7 +57,7 @@ pub(crate) struct Ddl<'a> {
 
 /// Returns true if the error asks to run the statement again.
 pub(crate) fn asks_again(error: &SqlError) -> bool {
-    error.begins_again() == Some(Again::Locked)
+    error.begins_again() == Some(RetryReason::Locked)
 }
 
 /// Side results of a statement, beside the new state.
@@ -296,7 +296,7 @@ impl<'a> Ddl<'a> {
         }
         self.run.txn.lock_table(table, mode, Wait::Block)?;
         self.locked.push(lock);
-        Err(SqlError::again(Again::Locked))
+        Err(SqlError::again(RetryReason::Locked))
     }
 
     /// Locks tables as [`Ddl::lock_engine_table`] does, so that the statement is run again once for all of them.
@@ -315,7 +315,7 @@ impl<'a> Ddl<'a> {
             }
             is_first = false;
         }
-        if is_first { Ok(()) } else { Err(SqlError::again(Again::Locked)) }
+        if is_first { Ok(()) } else { Err(SqlError::again(RetryReason::Locked)) }
     }
 
     fn check_current(&self, table: &TableInfo) -> SqlResult<()> {

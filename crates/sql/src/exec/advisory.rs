@@ -8,7 +8,7 @@ use super::{Rows, Run};
 use engine::{Advisory, AdvisoryLocks, AdvisoryScope, Wait};
 use query::plan::{AdvisoryCall, Expr};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use std::cell::RefCell;
 use types::datum::Datum;
 use types::ops::impossible;
@@ -118,7 +118,7 @@ impl Run<'_> {
                 let wait = if tries { Wait::SkipLocked } else { Wait::Block };
                 let takes = || Ok::<_, SqlError>(self.txn.lock_advisory(lock, shared, scope, wait)?);
                 match scope {
-                    AdvisoryScope::Transaction => self.env.holdings.during(Use::Transaction, takes)?,
+                    AdvisoryScope::Transaction => self.env.holdings.during(MemoryUse::Transaction, takes)?,
                     AdvisoryScope::Session => self.done_once(call, Some(lock), takes)?,
                 }
             }
@@ -143,9 +143,9 @@ impl Run<'_> {
         if let Some(gave) = self.advised.given(call, lock) {
             return Ok(gave);
         }
-        let gave = self.env.holdings.during(Use::Locks, does)?;
+        let gave = self.env.holdings.during(MemoryUse::Locks, does)?;
         // It is forgotten when another statement begins.
-        self.env.holdings.during(Use::Results, || self.advised.note(call, lock, gave));
+        self.env.holdings.during(MemoryUse::Results, || self.advised.note(call, lock, gave));
         Ok(gave)
     }
 }

@@ -9,7 +9,7 @@ use super::{Each, Flow, Rows, Run};
 use query::plan::{AggregateCall, Expr, Plan};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use types::Kind;
 use types::datum::Datum;
@@ -97,7 +97,7 @@ impl Run<'_> {
             State::Direct(accumulator) => accumulator.add(buffer),
             State::Distinct(table) => {
                 if table.put(buffer)?.1 {
-                    self.keep(Use::HashTables, buffer)?;
+                    self.keep(MemoryUse::HashTables, buffer)?;
                 }
                 Ok(())
             }
@@ -105,8 +105,8 @@ impl Run<'_> {
                 let arguments = Rows { row: buffer, outer: None };
                 let over = if call.orders_arguments { &arguments } else { rows };
                 let keys = call.order.iter().map(|key| self.value(&key.value, over)).collect::<SqlResult<Vec<_>>>()?;
-                self.keep(Use::HashTables, buffer)?;
-                self.keep(Use::HashTables, &keys)?;
+                self.keep(MemoryUse::HashTables, buffer)?;
+                self.keep(MemoryUse::HashTables, &keys)?;
                 all.push((keys, buffer.clone()));
                 Ok(())
             }
@@ -162,7 +162,7 @@ impl Run<'_> {
                     }
                 };
                 if is_new {
-                    self.keep(Use::HashTables, &values)?;
+                    self.keep(MemoryUse::HashTables, &values)?;
                     one.states.extend(calls.iter().map(State::new));
                 }
                 let states = &mut one.states[number * calls.len()..];

@@ -15,7 +15,7 @@ use query::copy::out::CopyWriter;
 use query::copy::{CopyField, CopyFields, CopyFormat, CopyReader, NextRow, bad};
 use query::rows::CopyPiece;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -406,7 +406,7 @@ impl Run<'_> {
         *total += bytes;
         if before / SMALL_BYTES != *total / SMALL_BYTES {
             SqlError::check_room(SMALL_BYTES)?;
-            self.spent.holdings.tell(&self.env.holdings, Use::Results, self.txn.bytes_made());
+            self.spent.holdings.tell(&self.env.holdings, MemoryUse::Results, self.txn.bytes_made());
         }
         if *total <= SENT_BYTES_MAX {
             return Ok(());

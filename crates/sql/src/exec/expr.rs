@@ -4,7 +4,7 @@ use super::{Flow, Rows, Run};
 use engine::memory::SMALL_BYTES;
 use query::plan::{Expr, ListId, Over, Plan};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cmp::Ordering;
 use std::slice;
@@ -127,7 +127,7 @@ impl Run<'_> {
             Expr::ArrayQuery(plan) => {
                 let mut items = Vec::new();
                 self.every(plan, Some(rows), &mut |row| {
-                    self.keep(Use::HashTables, &row[..1])?;
+                    self.keep(MemoryUse::HashTables, &row[..1])?;
                     items.push(row[0].clone());
                     Ok(())
                 })?;

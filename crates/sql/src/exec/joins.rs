@@ -10,7 +10,7 @@ use super::{Each, Flow, Rows, Run};
 use query::plan::{Expr, FullJoin, JoinHashTable, JoinKey, JoinStep, Joins, RowSource};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -193,7 +193,7 @@ impl Run<'_> {
                 return Ok(Flow::Continue(()));
             }
             if let Some(key) = self.key(kept.keys.iter().map(|key| &key.own), &rows)? {
-                self.keep(Use::HashTables, &row[places.clone()])?;
+                self.keep(MemoryUse::HashTables, &row[places.clone()])?;
                 store.add(row[places.clone()].into(), Some(&key))?;
             }
             Ok(Flow::Continue(()))
@@ -288,7 +288,7 @@ impl Run<'_> {
         let mut other = row.clone();
         let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
             let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;
-            self.keep(Use::HashTables, &row[right_places.clone()])?;
+            self.keep(MemoryUse::HashTables, &row[right_places.clone()])?;
             store.add(row[right_places.clone()].into(), key.as_deref())?;
             Ok(Flow::Continue(()))
         })?;

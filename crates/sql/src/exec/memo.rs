@@ -8,7 +8,7 @@ use super::joins::Store;
 use super::table::RowTable;
 use query::plan::{ListId, Plan};
 use statement::error::SqlResult;
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -78,7 +78,7 @@ impl Set {
 impl Run<'_> {
     /// The rows of a query that depends on nothing.
     pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<Kept> {
-        self.made_once(id, || self.collect_for(Use::Results, plan, None))
+        self.made_once(id, || self.collect_for(MemoryUse::Results, plan, None))
     }
 
     /// Rows that are made when they are first asked for.
@@ -126,7 +126,7 @@ impl Run<'_> {
     fn put(&self, set: &mut Set, row: &[Datum]) -> SqlResult<()> {
         let table = if row.iter().any(Datum::is_null) { &mut set.partial } else { &mut set.whole };
         if table.put(row)?.1 {
-            self.keep(Use::HashTables, row)?;
+            self.keep(MemoryUse::HashTables, row)?;
         }
         Ok(())
     }

@@ -31,8 +31,8 @@ use query::plan::{Expr, Hold, Plan, SetOperation};
 use query::planner::RowPlan;
 use query::rows::{BYTES_MAX, Rows as Batch, bytes_of, too_much};
 use statement::bulk::Bulk;
-use statement::error::{Again, SqlError, SqlResult, SqlState};
-use statement::holdings::{RunHoldings, Use};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
+use statement::holdings::{MemoryUse, RunHoldings};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use table::RowTable;
@@ -94,7 +94,7 @@ impl Spent {
 
 /// Tells whether the statement is to be bound and begun anew.
 pub(crate) fn moves(error: &SqlError) -> bool {
-    error.begins_again() == Some(Again::Moved)
+    error.begins_again() == Some(RetryReason::Moved)
 }
 
 /// Bytes of the first batch of a stream.
@@ -181,7 +181,7 @@ impl Run<'_> {
                     if !is_new {
                         return Ok(Flow::Continue(()));
                     }
-                    self.keep(Use::HashTables, &row[..kinds.len()])?;
+                    self.keep(MemoryUse::HashTables, &row[..kinds.len()])?;
                     each(row)
                 })
             }
@@ -239,7 +239,7 @@ impl Run<'_> {
         }
         hold.take(self.txn, table)?;
         if table.is_retired() {
-            return Err(SqlError::again(Again::Moved));
+            return Err(SqlError::again(RetryReason::Moved));
         }
         self.changes.held.borrow_mut().push(key);
         Ok(())
@@ -252,7 +252,7 @@ impl Run<'_> {
 
     /// Returns all rows of a plan.
     pub(crate) fn collect(&self, plan: &RowPlan) -> SqlResult<Vec<Box<[Datum]>>> {
-        self.collect_for(Use::Results, plan, None)
+        self.collect_for(MemoryUse::Results, plan, None)
     }
 
     /// Passes the rows of a plan on in batches, each with its bytes: small ones first, so that the first row is there soon.
@@ -279,7 +279,7 @@ impl Run<'_> {
         Ok(count)
     }
 
-    fn collect_for(&self, of: Use, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
+    fn collect_for(&self, of: MemoryUse, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Bulk::new();
         self.every(plan, outer, &mut |row| {
             self.keep(of, row)?;
@@ -329,7 +329,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `53200` when that would be too much, for a statement or for the process.
-    fn keep(&self, of: Use, row: &[Datum]) -> SqlResult<()> {
+    fn keep(&self, of: MemoryUse, row: &[Datum]) -> SqlResult<()> {
         let before = self.spent.bytes.get();
         let bytes = before + bytes_of(row);
         self.spent.bytes.set(bytes);
@@ -341,7 +341,7 @@ impl Run<'_> {
     }
 
     /// Takes bytes away that were kept for this.
-    fn give_back(&self, of: Use, bytes: usize) {
+    fn give_back(&self, of: MemoryUse, bytes: usize) {
         let before = self.spent.bytes.get();
         let left = before.saturating_sub(bytes);
         self.spent.bytes.set(left);
@@ -383,7 +383,7 @@ impl Run<'_> {
                         if !is_new {
                             return Ok(Flow::Continue(()));
                         }
-                        self.keep(Use::HashTables, row)?;
+                        self.keep(MemoryUse::HashTables, row)?;
                     }
                     each(row)
                 })?;
@@ -399,7 +399,7 @@ impl Run<'_> {
         self.every(right, outer, &mut |row| {
             match rows.put(row)? {
                 (_, true) => {
-                    self.keep(Use::HashTables, row)?;
+                    self.keep(MemoryUse::HashTables, row)?;
                     counts.push((1, false));
                 }
                 (number, false) => counts[number].0 += 1,
@@ -409,7 +409,7 @@ impl Run<'_> {
         self.rows(left, outer, &mut |row| {
             let (number, is_new) = rows.put(row)?;
             if is_new {
-                self.keep(Use::HashTables, row)?;
+                self.keep(MemoryUse::HashTables, row)?;
                 counts.push((0, false));
             }
             let (count, is_given) = &mut counts[number];

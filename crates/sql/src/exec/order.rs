@@ -6,7 +6,7 @@ use super::{Each, Flow, Rows, Run, bytes_of, expr};
 use query::plan::{Expr, Plan, SortKey};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cmp::Ordering;
 use types::Kind;
@@ -57,8 +57,8 @@ impl Run<'_> {
             if worst.as_ref().is_some_and(|worst| order_of(&values, worst, keys).is_ge()) {
                 return Ok(());
             }
-            self.keep(Use::Sorts, row)?;
-            self.keep(Use::Sorts, &values)?;
+            self.keep(MemoryUse::Sorts, row)?;
+            self.keep(MemoryUse::Sorts, &values)?;
             all.push((values.as_slice().into(), row.into()));
             if let (Some(full), Some(wanted)) = (full, wanted)
                 && full <= all.len()
@@ -70,7 +70,7 @@ impl Run<'_> {
                     gone += bytes_of(values) + bytes_of(row);
                 }
                 all.truncate(wanted);
-                self.give_back(Use::Sorts, gone);
+                self.give_back(MemoryUse::Sorts, gone);
                 worst = all.last().map(|(values, _)| values.clone());
             }
             Ok(())
@@ -221,7 +221,7 @@ mod tests {
     use crate::session::{Database, Outcome, Step};
     use engine::{Engine, EngineConfig};
     use settings::Connect;
-    use statement::holdings::{Use, of_sessions};
+    use statement::holdings::{MemoryUse, of_sessions};
     use types::datum::Datum;
 
     /// The allocator that counts, as in the program.
@@ -251,7 +251,7 @@ mod tests {
         });
         let mut most = 0;
         while !runs.is_finished() {
-            most = most.max(own.bytes()[Use::Sorts as usize]);
+            most = most.max(own.bytes()[MemoryUse::Sorts as usize]);
         }
         assert_eq!(runs.join().expect("it ends"), Some(Datum::Int4(20_005)));
         assert!((10 << 20..100 << 20).contains(&most), "{most}");

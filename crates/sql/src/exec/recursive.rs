@@ -8,7 +8,7 @@ use super::{Each, Flow, Rows, Run};
 use query::plan::Recursive;
 use query::rows::bytes_of;
 use statement::error::SqlResult;
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::plants::is_planted;
 use statement::pulse;
 use std::rc::Rc;
@@ -61,7 +61,7 @@ impl Run<'_> {
                     return Ok(Flow::Continue(()));
                 }
                 self.made_row()?;
-                self.keep(Use::Results, row)?;
+                self.keep(MemoryUse::Results, row)?;
                 made.push(row.into());
                 each(row)
             })?;
@@ -74,7 +74,7 @@ impl Run<'_> {
             self.memo.working.borrow_mut().push((*id, Rc::new(last)));
             let result = round(step, each);
             self.memo.working.borrow_mut().pop();
-            self.give_back(Use::Results, bytes);
+            self.give_back(MemoryUse::Results, bytes);
             (flow, last) = result?;
         }
         Ok(flow)

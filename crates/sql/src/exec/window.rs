@@ -9,7 +9,7 @@ use super::{Each, Flow, Rows, Run, expr};
 use query::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -91,7 +91,7 @@ impl Run<'_> {
         outer: Option<&Rows<'_>>,
         each: &mut Each<'_>,
     ) -> SqlResult<Flow> {
-        let rows = Bulk::from(self.collect_for(Use::Windows, input, outer)?);
+        let rows = Bulk::from(self.collect_for(MemoryUse::Windows, input, outer)?);
         // Each row has a place in each window's order, and results.
         let beside = size_of::<Placed>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
         pulse::check_room(rows.len() * beside)?;

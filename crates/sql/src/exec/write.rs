@@ -13,7 +13,7 @@ use engine::{RowId, RowWriter, Value};
 use query::change::{Assignments, Change, ChangeTarget, ConstraintRules, Modify, NewValue};
 use query::plan::{Hold, JoinStep, Joins, Plan, RowSource};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -149,7 +149,7 @@ impl Run<'_> {
             changed.rows += 1;
             if let Some(columns) = returning {
                 let values: Box<[Datum]> = self.values(columns, &Rows { row, outer: None })?.into();
-                self.keep(Use::Results, &values)?;
+                self.keep(MemoryUse::Results, &values)?;
                 changed.returned.push(values);
             }
             Ok(())

@@ -5,7 +5,7 @@ use super::explain::Explain;
 use super::explain_options::Options;
 use super::parts::{ParsedPart, Part, parts};
 use super::{Block, Bound, Session, Statement, wire};
-use statement::bulk::{Later, Leavings};
+use statement::bulk::{DeferredDrops, LargeValue};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use statement::stack;
@@ -28,7 +28,7 @@ impl Session {
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let split = || pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| parts(text)));
         let split = statement::planning::during(&planning, deadline, split);
-        self.leavings.add(Leavings::take());
+        self.leavings.add(DeferredDrops::take());
         split.map(|(parts, _)| parts)
     }
 
@@ -72,7 +72,7 @@ impl Session {
         let prepare = || pulse::with_room(room, || stack::fitting(is_deep, || stack::bounded(analyse)));
         let prepared = statement::planning::during(&planning, deadline, prepare);
         self.notices.extend(notices.into_iter().map(|notice| ("NOTICE", notice)));
-        self.leavings.add(Leavings::take());
+        self.leavings.add(DeferredDrops::take());
         let (statement, is_deep) = prepared?;
         self.is_deep |= is_deep;
         Ok(statement)
@@ -130,7 +130,7 @@ impl Session {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
-        let tree = Later::new(Tree::new(tree));
+        let tree = LargeValue::new(Tree::new(tree));
         let (bound, parameters, columns) = self.analyse_statement(text, &tree, given)?;
         let tree = tree.into_inner();
         let statement = Statement { tree, parameters, columns, class, ..Statement::of(text, bound) };

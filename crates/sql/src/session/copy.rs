@@ -11,9 +11,9 @@ use engine::memory::SMALL_BYTES;
 use query::bind::{CopyFrom, CopySource, CopyTo};
 use query::copy::CopyFormat;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::{SessionHoldings, Use};
+use statement::holdings::{MemoryUse, SessionHoldings};
+use statement::outcome::CommandTag;
 use statement::outcome::CopyShape;
-use statement::outcome::Tag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub enum CopyPart {
     /// There is more to come.
     More,
     /// That was all; its tag.
-    Last(Tag),
+    Last(CommandTag),
     /// It waits; ask again when the wait is over.
     Parked(Parked),
 }
@@ -76,15 +76,15 @@ impl Incoming {
             // The old buffer stays until it has been copied into the new one.
             SqlError::check_room(if capacity < SMALL_BYTES { 0 } else { capacity })?;
             self.data.reserve_exact(capacity - self.data.len());
-            holdings.add(Use::Results, (self.data.capacity() - before) as i64);
+            holdings.add(MemoryUse::Results, (self.data.capacity() - before) as i64);
         }
         self.data.extend_from_slice(data);
         Ok(())
     }
 }
 
-fn tag(rows: u64) -> Tag {
-    Tag { words: "COPY", rows: Some(rows) }
+fn tag(rows: u64) -> CommandTag {
+    CommandTag { words: "COPY", rows: Some(rows) }
 }
 
 fn none_under_way() -> SqlError {
@@ -233,7 +233,7 @@ impl Session {
                 if copy.data.len() < PIECE_BYTES {
                     copy.data.shrink_to(PIECE_BYTES);
                 }
-                self.env.holdings.add(Use::Results, copy.data.capacity() as i64);
+                self.env.holdings.add(MemoryUse::Results, copy.data.capacity() as i64);
                 state.at = 0;
                 // A row that does not end is not looked at again and again.
                 copy.wanted = PIECE_BYTES.max(2 * rest);

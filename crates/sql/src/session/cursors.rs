@@ -12,7 +12,7 @@ use super::{Outcome, Parked, Session, Statement, Step};
 use query::plan::ColumnInfo;
 use settings::value::bytes;
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 use std::sync::Arc;
 use std::time::Instant;
 use syntax::ast::{DeclareCommand, FetchCommand, FetchDirection, LockStrength, Query};
@@ -318,7 +318,7 @@ impl Session {
             bytes,
         };
         self.put_portal(name, cursor)?;
-        Ok(Step::Done(Outcome::Done(Tag { words: "DECLARE CURSOR", rows: None })))
+        Ok(Step::Done(Outcome::Done(CommandTag { words: "DECLARE CURSOR", rows: None })))
     }
 
     /// Makes the rows of a cursor. `may_arrive` tells that it never goes back, nor outlives its transaction.
@@ -433,11 +433,11 @@ impl Session {
         }
         let (range, is_back, count) = cursor.fetch(fetch.to, fetch.is_move)?;
         let outcome = if fetch.is_move {
-            Outcome::Done(Tag { words: "MOVE", rows: Some(count) })
+            Outcome::Done(CommandTag { words: "MOVE", rows: Some(count) })
         } else {
             Outcome::Rows(
                 cursor.rows.take(range, is_back, cursor.is_scrollable),
-                Tag { words: "FETCH", rows: Some(count) },
+                CommandTag { words: "FETCH", rows: Some(count) },
             )
         };
         Ok(Step::Done(outcome))
@@ -460,7 +460,7 @@ impl Session {
         let (range, is_back, count) = cursor.fetch(To::Forward(count), false)?;
         Ok(Step::Done(Outcome::Rows(
             cursor.rows.take(range, is_back, cursor.is_scrollable),
-            Tag { words: "SELECT", rows: Some(count) },
+            CommandTag { words: "SELECT", rows: Some(count) },
         )))
     }
 

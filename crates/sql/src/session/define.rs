@@ -17,7 +17,7 @@ use query::plan::ColumnInfo;
 use query::plan::TableUse;
 use query::planner::Planner;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 use statement::pulse;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -410,7 +410,7 @@ impl Session {
                 work.states = states;
                 work.tables.extend(tables);
                 self.notices.extend(notices);
-                Ok(Step::Done(Outcome::Done(Tag { words: defined.tag, rows: defined.rows })))
+                Ok(Step::Done(Outcome::Done(CommandTag { words: defined.tag, rows: defined.rows })))
             }
             Ok(Ran::Parked(parked)) => {
                 drop_made(&tables);

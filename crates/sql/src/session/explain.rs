@@ -14,7 +14,7 @@ use query::bind::column_info;
 use query::explain::{ExplainFact, ExplainNode, FactValue, FactVisibility};
 use query::plan::ColumnInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 use statement::pulse;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Session {
         let whole = Whole { plan: &plan, options, facts };
         let lines = pulse::preparing(|| Ok(if options.is_json { vec![json(&whole)] } else { text(&whole) }))?;
         let rows = lines.into_iter().map(|line| -> Box<[Datum]> { Box::new([Datum::text(line.as_str())]) }).collect();
-        Ok(Step::Done(Outcome::Rows(rows, Tag { words: "EXPLAIN", rows: None })))
+        Ok(Step::Done(Outcome::Rows(rows, CommandTag { words: "EXPLAIN", rows: None })))
     }
 
     /// The path that a statement takes now, and its operators.

@@ -7,7 +7,7 @@ use catalog::TableInfo;
 use engine::{TableLock, Txn};
 use query::plan::{Hold, TableUse};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 
 /// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;
@@ -45,7 +45,7 @@ impl Session {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }
-        let done = || Step::Done(Outcome::Done(Tag { words, rows: None }));
+        let done = || Step::Done(Outcome::Done(CommandTag { words, rows: None }));
         // The engine takes such locks for who may write only.
         if bound.uses.is_empty() || self.settings.is_read_only() {
             return Ok(done());

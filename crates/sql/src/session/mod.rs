@@ -57,9 +57,9 @@ use settings::Settings;
 use settings::roles::Roles;
 use settings::roles::change::Changed;
 use stage::Class;
-use statement::bulk::Leavings;
+use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 use statement::planning::Planning;
 use statement::pulse::Watch;
 use statement::stack;
@@ -219,11 +219,11 @@ pub enum Outcome {
     /// The text was empty.
     Empty,
     /// Rows, and the tag to be completed by how many were sent (`SELECT`), or whole (`INSERT 0 3`).
-    Rows(Vec<Box<[Datum]>>, Tag),
+    Rows(Vec<Box<[Datum]>>, CommandTag),
     /// Rows or data that have gone to a [`ResultSink`], and the whole tag.
-    Streamed(Tag),
+    Streamed(CommandTag),
     /// No rows.
-    Done(Tag),
+    Done(CommandTag),
 }
 
 /// What is open.
@@ -307,7 +307,7 @@ pub struct Session {
     /// Message of several statements that is under way.
     message: Arc<Planning>,
     /// Rows and the like of statements that had to end, to be dropped later.
-    leavings: Leavings,
+    leavings: DeferredDrops,
     /// Watch of the statement that runs in the engine.
     watch: Arc<dyn Watch>,
 }
@@ -412,7 +412,7 @@ impl Database {
             is_deep: false,
             planning: Arc::default(),
             message: Arc::default(),
-            leavings: Leavings::default(),
+            leavings: DeferredDrops::default(),
             watch,
         })
     }
@@ -444,7 +444,7 @@ impl Session {
         let planning = Arc::clone(&self.planning);
         let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
         let executed = statement::planning::executing(&planning, deadline, execute);
-        self.leavings.add(Leavings::take());
+        self.leavings.add(DeferredDrops::take());
         executed
     }
 
@@ -494,7 +494,7 @@ impl Session {
 
     fn act_here(&mut self, given: Given<'_>) -> SqlResult<Step> {
         let Given { statement, bound, values } = given;
-        let done = |words: &'static str| Ok(Step::Done(Outcome::Done(Tag { words, rows: None })));
+        let done = |words: &'static str| Ok(Step::Done(Outcome::Done(CommandTag { words, rows: None })));
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
             Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(given),
@@ -513,7 +513,7 @@ impl Session {
                     .run(values, Needs::of(bound), |run| run.modify(modify))
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
                 self.step_of(ran, given, |_, changed| {
-                    let tag = Tag { words, rows: Some(changed.rows) };
+                    let tag = CommandTag { words, rows: Some(changed.rows) };
                     Ok(Step::Done(if modify.returning.is_some() {
                         Outcome::Rows(changed.returned, tag)
                     } else {
@@ -644,14 +644,14 @@ impl Session {
                 self.open_implicit();
                 let value = self.settings.show(name)?;
                 let row: Box<[Datum]> = Box::new([Datum::text(value)]);
-                Ok(Step::Done(Outcome::Rows(vec![row], Tag { words: "SHOW", rows: None })))
+                Ok(Step::Done(Outcome::Rows(vec![row], CommandTag { words: "SHOW", rows: None })))
             }
             Action::ShowAll => {
                 let row = |(name, value, about): (&str, &str, &str)| -> Box<[Datum]> {
                     Box::new([Datum::text(name), Datum::text(value), Datum::text(about)])
                 };
                 let rows = self.settings.all().map(row).collect();
-                Ok(Step::Done(Outcome::Rows(rows, Tag { words: "SHOW", rows: None })))
+                Ok(Step::Done(Outcome::Rows(rows, CommandTag { words: "SHOW", rows: None })))
             }
             Action::Discard(what) => done(self.discard(*what)?),
         }

@@ -16,7 +16,7 @@ use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart};
 use query::plan::{self, Access, Child, Expr, Plan, RowSource, SequenceCall};
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::outcome::Tag;
+use statement::outcome::CommandTag;
 use statement::pulse;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -401,7 +401,7 @@ impl Session {
 }
 
 pub(super) fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
-    let tag = Tag { words: "SELECT", rows: Some(rows.len() as u64) };
+    let tag = CommandTag { words: "SELECT", rows: Some(rows.len() as u64) };
     Outcome::Rows(rows, tag)
 }
 

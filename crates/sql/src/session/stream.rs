@@ -12,7 +12,7 @@ use query::plan::ColumnInfo;
 use query::plan::Plan;
 use query::rows::ResultPiece;
 use statement::error::SqlResult;
-use statement::outcome::{CopyShape, Tag};
+use statement::outcome::{CommandTag, CopyShape};
 use statement::stream::Stream;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -160,7 +160,9 @@ impl Session {
                 sink.stream.push(ResultPiece::Copy(piece), bytes, || run.look())
             })
         })?;
-        self.step_of(ran, given, |_, rows| Ok(Step::Done(Outcome::Streamed(Tag { words: "COPY", rows: Some(rows) }))))
+        self.step_of(ran, given, |_, rows| {
+            Ok(Step::Done(Outcome::Streamed(CommandTag { words: "COPY", rows: Some(rows) })))
+        })
     }
 
     fn stream_rows(&mut self, given: Given<'_>, query: &PlannedQuery, sink: &ResultSink) -> SqlResult<Step> {
@@ -176,5 +178,5 @@ impl Session {
 
 /// Outcome of a query whose rows have gone to a sink.
 pub(super) fn streamed(count: u64) -> Outcome {
-    Outcome::Streamed(Tag { words: "SELECT", rows: Some(count) })
+    Outcome::Streamed(CommandTag { words: "SELECT", rows: Some(count) })
 }

@@ -7,7 +7,7 @@ use super::{Block, Portal, Savepoint, Session};
 use engine::Begin;
 use settings::roles::change::Decided;
 use statement::error::{SqlError, SqlResult, SqlState};
-use statement::holdings::Use;
+use statement::holdings::MemoryUse;
 use statement::outcome::TransactionStatus;
 use std::sync::Arc;
 use types::ops::context::clock_us;
@@ -98,7 +98,7 @@ impl Session {
         self.end_copy();
         self.explaining = None;
         self.savepoints.clear();
-        self.env.holdings.forget(Use::Transaction);
+        self.env.holdings.forget(MemoryUse::Transaction);
         self.settings.end(commit && result.is_ok());
         result.map(|()| commit)
     }
@@ -188,7 +188,7 @@ impl Session {
     /// `SAVEPOINT`
     pub(super) fn set_savepoint(&mut self, name: &str) -> SqlResult<()> {
         let holdings = Arc::clone(&self.env.holdings);
-        holdings.during(Use::Transaction, || {
+        holdings.during(MemoryUse::Transaction, || {
             let engine = self.engine.savepoint()?;
             let work = self.work.as_ref().map(Work::states);
             let settings = self.settings.mark();

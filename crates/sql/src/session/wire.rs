@@ -10,7 +10,7 @@ use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
 use settings::{SettingRow, SettingSource, Settings};
 use stage::Class;
-use statement::bulk::Leavings;
+use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,7 +124,7 @@ impl Session {
     }
 
     /// Takes what its statements have left over, to be dropped where that delays nobody.
-    pub fn take_leavings(&mut self) -> Leavings {
+    pub fn take_leavings(&mut self) -> DeferredDrops {
         std::mem::take(&mut self.leavings)
     }
 
