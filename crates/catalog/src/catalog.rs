@@ -1,6 +1,6 @@
 //! The catalog: its committed state, and the changes to it.
 
-use crate::{Publication, Sequence, State, TableInfo};
+use crate::{CatalogState, Publication, Sequence, TableInfo};
 use engine::{Advisory, Replaced};
 use locked::RwLocked;
 use statement::error::{SqlError, SqlResult};
@@ -21,7 +21,7 @@ pub const ORDER: Advisory = Advisory::Program(0);
 
 /// Catalog that all sessions share, with its current state and the counters of its changes.
 pub struct Catalog {
-    pub(crate) current: RwLock<Arc<State>>,
+    pub(crate) current: RwLock<Arc<CatalogState>>,
     /// Version of the current state.
     pub(crate) current_version: AtomicU64,
     next_oid: AtomicU32,
@@ -31,7 +31,7 @@ pub struct Catalog {
 impl Default for Catalog {
     /// Creates a catalog without tables.
     fn default() -> Catalog {
-        let fresh = State::fresh();
+        let fresh = CatalogState::fresh();
         Catalog {
             current_version: AtomicU64::new(fresh.version()),
             current: RwLock::new(Arc::new(fresh)),
@@ -43,7 +43,7 @@ impl Default for Catalog {
 
 impl Catalog {
     /// Returns the committed state.
-    pub fn current(&self) -> Arc<State> {
+    pub fn current(&self) -> Arc<CatalogState> {
         Arc::clone(&self.current.read_locked())
     }
 
@@ -71,8 +71,8 @@ impl Catalog {
     /// are dropped. The caller has held the lock [`ORDER`] since it took the base state.
     pub fn publication(
         &self,
-        base: &State,
-        state: Arc<State>,
+        base: &CatalogState,
+        state: Arc<CatalogState>,
         replaced: Vec<Replaced>,
         retired: Vec<Arc<TableInfo>>,
         [sequences, dropped]: [Vec<Arc<Sequence>>; 2],

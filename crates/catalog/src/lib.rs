@@ -1,6 +1,6 @@
 //! Schemas, tables, views, sequences: the objects that names stand for.
 //!
-//! A [`State`] is the whole catalog at one moment, and never changes. A statement is bound against one state. A
+//! A [`CatalogState`] is the whole catalog at one moment, and never changes. A statement is bound against one state. A
 //! transaction that defines something works on its own copy, which becomes visible to all sessions when it commits
 //! ([`Publication`]).
 //!
@@ -14,14 +14,14 @@
 //!
 //! - definitions: `relation`, `storage`, `provider`
 //! - states: `state`, `catalog`, `publication`
-//! - statements: `seen`, `context`, `system`
+//! - statements: `snapshot`, `context`, `system`
 
 mod catalog;
 mod context;
 mod provider;
 mod publication;
 mod relation;
-mod seen;
+mod snapshot;
 mod state;
 pub mod storage;
 pub mod system;
@@ -31,9 +31,10 @@ pub use context::SessionContext;
 pub use provider::Provider;
 pub use publication::Publication;
 pub use relation::{
-    Check, ColumnDef, Constraint, ConstraintKind, Counted, DefaultExpr, ForeignAction, ForeignKey, Identity, IndexInfo,
-    IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, ViewInfo,
+    CheckConstraint, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, IdentityColumn,
+    IndexInfo, IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, TableRowCount,
+    ViewInfo,
 };
-pub use seen::Seen;
-pub use state::{Schema, State};
+pub use snapshot::CatalogSnapshot;
+pub use state::{CatalogState, Schema};
 pub use system::{SystemColumn, SystemTable};

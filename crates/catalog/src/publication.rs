@@ -7,7 +7,7 @@
 //! state, and thereby waits for the decision, which is made under the latch of the state. No definitions are lost: a
 //! state that derives from another than the newest one does not replace it.
 
-use super::{Catalog, Sequence, State, TableInfo};
+use super::{Catalog, CatalogState, Sequence, TableInfo};
 use engine::{AtDecision, Replaced};
 use locked::RwLocked;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLockWriteGuard};
 /// New state of the catalog that becomes visible with the rows of its transaction.
 pub struct Publication<'c> {
     pub(super) catalog: &'c Catalog,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<CatalogState>,
     /// Version of the state that the new one derives from.
     pub(super) base: u64,
     /// Tables of the engine that are no longer used after the decision, each with its replacement.
@@ -29,7 +29,7 @@ pub struct Publication<'c> {
     /// Sequences that are dropped.
     pub(super) dropped: Vec<Arc<Sequence>>,
     /// Write guard of the state before, held between announcement and decision.
-    pub(super) current: Option<RwLockWriteGuard<'c, Arc<State>>>,
+    pub(super) current: Option<RwLockWriteGuard<'c, Arc<CatalogState>>>,
 }
 
 impl AtDecision for Publication<'_> {

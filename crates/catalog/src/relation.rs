@@ -92,22 +92,22 @@ pub struct TableInfo {
     /// that very table, so its definition stays.
     pub is_adopted: bool,
     /// Row count of the last VACUUM or ANALYZE.
-    pub counted: Arc<Counted>,
+    pub counted: Arc<TableRowCount>,
     /// True once the description is out of date: see [`TableInfo::is_retired`].
     pub retired: AtomicBool,
 }
 
 /// Number of a table's rows when they were last counted; no part of any transaction.
 #[derive(Debug)]
-pub struct Counted(AtomicI64);
+pub struct TableRowCount(AtomicI64);
 
-impl Default for Counted {
-    fn default() -> Counted {
-        Counted(AtomicI64::new(-1))
+impl Default for TableRowCount {
+    fn default() -> TableRowCount {
+        TableRowCount(AtomicI64::new(-1))
     }
 }
 
-impl Counted {
+impl TableRowCount {
     /// Returns the number; -1 before the first count.
     pub fn rows(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
@@ -168,7 +168,7 @@ impl TableInfo {
     }
 
     /// Returns the check constraints of the table.
-    pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &Check)> {
+    pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &CheckConstraint)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
             ConstraintKind::Check(check) => Some((constraint, &**check)),
             _ => None,
@@ -196,7 +196,7 @@ pub struct ColumnDef {
     /// Default value, if the column has one.
     pub default: Option<DefaultExpr>,
     /// Identity of the column, if it is generated as one.
-    pub identity: Option<Identity>,
+    pub identity: Option<IdentityColumn>,
     /// OID of the collation that the column's definition names. Every collation compares as `C` does; a dump says which
     /// it was.
     pub collation: Option<u32>,
@@ -214,7 +214,7 @@ pub struct DefaultExpr {
 
 /// `GENERATED ... AS IDENTITY`. The column's default is the sequence's next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct IdentityColumn {
     /// True for `GENERATED ALWAYS`: explicit values are refused.
     pub always: bool,
     /// OID of the sequence.
@@ -321,14 +321,14 @@ pub enum ConstraintKind {
         index: usize,
     },
     /// Condition that is true or null for each row.
-    Check(Box<Check>),
+    Check(Box<CheckConstraint>),
     /// Reference to another table: each row without nulls in the columns has its parent row there.
     ForeignKey(ForeignKey),
 }
 
 /// A check constraint: `CHECK (...)`.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct CheckConstraint {
     /// Text of the condition. OIDs stand in the place of relations' names. Columns of the table are named without the
     /// table's name.
     pub text: String,

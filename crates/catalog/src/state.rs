@@ -24,7 +24,7 @@ pub struct Schema {
 
 /// All objects of a database at one moment.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct CatalogState {
     version: u64,
     schemas: BTreeMap<String, Schema>,
     /// Relations by schema and name.
@@ -35,11 +35,11 @@ pub struct State {
     comments: BTreeMap<(u32, i16), Arc<str>>,
 }
 
-impl State {
+impl CatalogState {
     /// Creates the state of a new database.
-    pub(super) fn fresh() -> State {
+    pub(super) fn fresh() -> CatalogState {
         let public = Schema { oid: PUBLIC_OID, name: PUBLIC.to_owned(), owner: OWNER.to_owned() };
-        State {
+        CatalogState {
             version: 0,
             schemas: BTreeMap::from([(PUBLIC.to_owned(), public)]),
             relations: BTreeMap::new(),
@@ -54,8 +54,8 @@ impl State {
     }
 
     /// Copies the state under a new version, to be changed.
-    pub fn next(&self, version: u64) -> State {
-        State { version, ..self.clone() }
+    pub fn next(&self, version: u64) -> CatalogState {
+        CatalogState { version, ..self.clone() }
     }
 
     /// Returns all schemas, by name.
@@ -190,7 +190,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes a relation; a table with its indexes. Comments on it stay until [`State::forget`].
+    /// Removes a relation; a table with its indexes. Comments on it stay until [`CatalogState::forget`].
     pub fn remove(&mut self, oid: u32) -> Option<Relation> {
         let relation = self.relations.remove(&self.names.remove(&oid)?)?;
         if let Relation::Table(table) = &relation {
@@ -226,7 +226,7 @@ impl State {
     }
 }
 
-impl State {
+impl CatalogState {
     /// Returns the relation that a text names, written as in a statement: `name`, `schema."Name"`.
     ///
     /// # Errors
@@ -251,10 +251,10 @@ mod tests {
 
     #[test]
     fn states_share_their_comments() {
-        let mut state = State::fresh();
+        let mut state = CatalogState::fresh();
         state.set_comment(1, 0, Some("long"));
         let next = state.next(1);
-        let text = |state: &State| state.comment(1, 0).map(str::as_ptr);
+        let text = |state: &CatalogState| state.comment(1, 0).map(str::as_ptr);
         assert!(text(&state).is_some());
         assert_eq!(text(&state), text(&next));
     }

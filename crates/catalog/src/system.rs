@@ -4,7 +4,7 @@
 //! behind those that are never null. Tables of `overtake` come from the server ([`super::Provider`]). Module `system`
 //! above makes the rows when a table is read.
 
-use super::{Seen, Sequence};
+use super::{CatalogSnapshot, Sequence};
 use std::sync::{Arc, LazyLock};
 use types::PG_CATALOG;
 use types::table::ProvidedTable;
@@ -83,9 +83,9 @@ pub fn tables() -> &'static [Arc<SystemTable>] {
 }
 
 /// Returns the tables of the schema `overtake`: those that the server adds, and the locks.
-pub fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
+pub fn provided(snapshot: Option<&CatalogSnapshot>) -> impl Iterator<Item = Arc<SystemTable>> {
     const FIRST: u32 = 14_000;
-    let provider = seen.and_then(|seen| seen.provider.as_ref());
+    let provider = snapshot.and_then(|snapshot| snapshot.provider.as_ref());
     let tables = provider.map(|provider| provider.tables()).unwrap_or_default();
     tables.into_iter().chain(provider.map(|_| locks_table())).zip(FIRST..).map(|(table, oid)| {
         let columns = table.columns.into_iter().map(|(name, kind)| SystemColumn { name, kind, not_null: false });
@@ -100,9 +100,9 @@ pub fn provided(seen: Option<&Seen>) -> impl Iterator<Item = Arc<SystemTable>> {
 }
 
 /// Returns a system table by schema and name.
-pub fn find(schema: &str, name: &str, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
+pub fn find(schema: &str, name: &str, snapshot: Option<&CatalogSnapshot>) -> Option<Arc<SystemTable>> {
     if schema == OWN_SCHEMA {
-        return provided(seen).find(|table| table.name == name);
+        return provided(snapshot).find(|table| table.name == name);
     }
     TABLES.iter().find(|table| table.schema == schema && table.name == name).cloned()
 }
@@ -120,8 +120,8 @@ pub fn function_in_from(name: &str) -> Option<Arc<SystemTable>> {
 }
 
 /// Returns a system table by its OID.
-pub fn numbered(oid: u32, seen: Option<&Seen>) -> Option<Arc<SystemTable>> {
-    TABLES.iter().find(|table| table.oid == oid).cloned().or_else(|| provided(seen).find(|table| table.oid == oid))
+pub fn numbered(oid: u32, snapshot: Option<&CatalogSnapshot>) -> Option<Arc<SystemTable>> {
+    TABLES.iter().find(|table| table.oid == oid).cloned().or_else(|| provided(snapshot).find(|table| table.oid == oid))
 }
 
 /// Returns a sequence as a table of its one row.

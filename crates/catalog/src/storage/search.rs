@@ -14,7 +14,7 @@ use types::{Kind, SqlType};
 
 /// Exactness with which a value of one type is found among keys of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
+pub enum KeyPrecision {
     /// At most one key value is equal to it.
     Exact,
     /// Several key values may be equal to it, next to each other.
@@ -23,7 +23,7 @@ pub enum Precision {
 
 /// Position of a value among the values that a key can have.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sought {
+pub enum KeyPosition {
     /// The value itself is a possible key.
     Exactly(Datum),
     /// Values equal to it, or next to it, lie between these two, both included.
@@ -35,7 +35,7 @@ pub enum Sought {
 }
 
 /// Returns the precision with which a value of one type is searched in an index of another, or `None` if it cannot be.
-pub fn precision(value: Kind, key: Kind) -> Option<Precision> {
+pub fn precision(value: Kind, key: Kind) -> Option<KeyPrecision> {
     let is_text = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar | Kind::Name);
     let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
     let is_float = |kind: Kind| matches!(kind, Kind::Float4 | Kind::Float8);
@@ -44,16 +44,16 @@ pub fn precision(value: Kind, key: Kind) -> Option<Precision> {
         || ((is_integer(value) || value == Kind::Numeric) && is_integer(key))
         || (is_float(value) && is_float(key))
     {
-        return Some(Precision::Exact);
+        return Some(KeyPrecision::Exact);
     }
     let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
     if is_float(value) && is_integer(key) {
         // Beyond 2^53 several integers are one float.
-        return Some(if key == Kind::Int8 { Precision::Near } else { Precision::Exact });
+        return Some(if key == Kind::Int8 { KeyPrecision::Near } else { KeyPrecision::Exact });
     }
     if is_time(value) && is_time(key) {
         // Where clocks are put forward, two local times are one moment.
-        return Some(if value == Kind::Timestamptz { Precision::Near } else { Precision::Exact });
+        return Some(if value == Kind::Timestamptz { KeyPrecision::Near } else { KeyPrecision::Exact });
     }
     None
 }
@@ -74,17 +74,17 @@ pub fn keeps_order(from: Kind, to: Kind) -> bool {
 ///
 /// # Errors
 /// `XX000` for a pair that is not supported.
-pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResult<Sought> {
-    let beyond = |is_above: bool| if is_above { Sought::Above } else { Sought::Below };
+pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResult<KeyPosition> {
+    let beyond = |is_above: bool| if is_above { KeyPosition::Above } else { KeyPosition::Below };
     Ok(match (value, key.kind) {
         (Datum::Numeric(number), Kind::Numeric) => {
             if decimal(key).is_none() {
-                return Ok(Sought::Exactly(Datum::Numeric(number)));
+                return Ok(KeyPosition::Exactly(Datum::Numeric(number)));
             }
             match number.with_typmod(key.typmod) {
-                Ok(rounded) if rounded.is_finite() && rounded == number => Sought::Exactly(Datum::Numeric(number)),
+                Ok(rounded) if rounded.is_finite() && rounded == number => KeyPosition::Exactly(Datum::Numeric(number)),
                 Ok(rounded) if rounded.is_finite() => {
-                    Sought::Between(Datum::Numeric(rounded.clone()), Datum::Numeric(rounded))
+                    KeyPosition::Between(Datum::Numeric(rounded.clone()), Datum::Numeric(rounded))
                 }
                 Ok(_) | Err(_) => beyond(0 < number.signum()),
             }
@@ -94,8 +94,8 @@ pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResul
         (Datum::Int8(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => integer(i128::from(value), key.kind),
         (Datum::Numeric(number), Kind::Int2 | Kind::Int4 | Kind::Int8) => match number.to_i128() {
             Some(rounded) => match integer(rounded, key.kind) {
-                Sought::Exactly(near) if Numeric::from_parts(rounded, 0) != number => {
-                    Sought::Between(near.clone(), near)
+                KeyPosition::Exactly(near) if Numeric::from_parts(rounded, 0) != number => {
+                    KeyPosition::Between(near.clone(), near)
                 }
                 found => found,
             },
@@ -103,42 +103,42 @@ pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResul
         },
         (Datum::Float4(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => float(f64::from(value), key.kind),
         (Datum::Float8(value), Kind::Int2 | Kind::Int4 | Kind::Int8) => float(value, key.kind),
-        (value @ (Datum::Float4(_) | Datum::Float8(_)), Kind::Float4 | Kind::Float8) => Sought::Exactly(value),
+        (value @ (Datum::Float4(_) | Datum::Float8(_)), Kind::Float4 | Kind::Float8) => KeyPosition::Exactly(value),
         (Datum::Date(days), Kind::Timestamp | Kind::Timestamptz) => match days {
-            i32::MAX => Sought::Exactly(Datum::Timestamp(i64::MAX)),
-            i32::MIN => Sought::Exactly(Datum::Timestamp(i64::MIN)),
+            i32::MAX => KeyPosition::Exactly(Datum::Timestamp(i64::MAX)),
+            i32::MIN => KeyPosition::Exactly(Datum::Timestamp(i64::MIN)),
             _ => match i64::from(days).checked_mul(DAY) {
                 Some(local) if key.kind == Kind::Timestamptz => moment(local, forms),
-                Some(local) => Sought::Exactly(Datum::Timestamp(local)),
+                Some(local) => KeyPosition::Exactly(Datum::Timestamp(local)),
                 // Between the last moment of the calendar and infinity.
-                None => Sought::Between(Datum::Timestamp(i64::MAX), Datum::Timestamp(i64::MAX)),
+                None => KeyPosition::Between(Datum::Timestamp(i64::MAX), Datum::Timestamp(i64::MAX)),
             },
         },
         (Datum::Timestamp(local), Kind::Timestamptz) if from == Kind::Timestamp => moment(local, forms),
         (Datum::Timestamp(micros), Kind::Timestamp) if from == Kind::Timestamptz => {
             let local = forms.local(micros);
             if forms.zone.is_steady(micros.saturating_sub(MARGIN), micros.saturating_add(MARGIN)) {
-                Sought::Exactly(Datum::Timestamp(local))
+                KeyPosition::Exactly(Datum::Timestamp(local))
             } else {
                 around(local)
             }
         }
         (Datum::Timestamp(micros), Kind::Date) => match micros {
-            i64::MAX => Sought::Exactly(Datum::Date(i32::MAX)),
-            i64::MIN => Sought::Exactly(Datum::Date(i32::MIN)),
+            i64::MAX => KeyPosition::Exactly(Datum::Date(i32::MAX)),
+            i64::MIN => KeyPosition::Exactly(Datum::Date(i32::MIN)),
             _ => {
                 let is_zoned = from == Kind::Timestamptz;
                 let local = if is_zoned { forms.local(micros) } else { micros };
                 let day = |away: i64| Datum::Date((local.div_euclid(DAY) + away) as i32);
                 match local.rem_euclid(DAY) {
-                    _ if is_zoned => Sought::Between(day(-2), day(2)),
-                    0 => Sought::Exactly(day(0)),
-                    _ => Sought::Between(day(0), day(0)),
+                    _ if is_zoned => KeyPosition::Between(day(-2), day(2)),
+                    0 => KeyPosition::Exactly(day(0)),
+                    _ => KeyPosition::Between(day(0), day(0)),
                 }
             }
         },
-        (value, kind) if precision(from, kind) == Some(Precision::Exact) && is_alike(from, kind) => {
-            Sought::Exactly(value)
+        (value, kind) if precision(from, kind) == Some(KeyPrecision::Exact) && is_alike(from, kind) => {
+            KeyPosition::Exactly(value)
         }
         (_, kind) => {
             let message = format!("a value of type {} among keys of type {}", from.name(), kind.name());
@@ -156,20 +156,20 @@ fn is_alike(value: Kind, key: Kind) -> bool {
 /// Bound on the shift of any zone's clocks, and on the distance of any zone from UTC, in microseconds.
 const MARGIN: i64 = 26 * 3600 * SECOND;
 
-fn around(local: i64) -> Sought {
-    Sought::Between(Datum::Timestamp(local.saturating_sub(MARGIN)), Datum::Timestamp(local.saturating_add(MARGIN)))
+fn around(local: i64) -> KeyPosition {
+    KeyPosition::Between(Datum::Timestamp(local.saturating_sub(MARGIN)), Datum::Timestamp(local.saturating_add(MARGIN)))
 }
 
 /// Finds the moment at which the session's clocks show this local time.
-fn moment(local: i64, forms: &Forms) -> Sought {
+fn moment(local: i64, forms: &Forms) -> KeyPosition {
     match forms.moment(local) {
-        Some(moment) => Sought::Exactly(Datum::Timestamp(moment)),
+        Some(moment) => KeyPosition::Exactly(Datum::Timestamp(moment)),
         // Beyond the calendar, comparisons take the local time as it is.
         None => around(local),
     }
 }
 
-fn integer(value: i128, kind: Kind) -> Sought {
+fn integer(value: i128, kind: Kind) -> KeyPosition {
     let found = if kind == Kind::Int2 {
         i16::try_from(value).ok().map(Datum::Int2)
     } else if kind == Kind::Int4 {
@@ -178,9 +178,9 @@ fn integer(value: i128, kind: Kind) -> Sought {
         i64::try_from(value).ok().map(Datum::Int8)
     };
     match found {
-        Some(found) => Sought::Exactly(found),
-        None if value < 0 => Sought::Below,
-        None => Sought::Above,
+        Some(found) => KeyPosition::Exactly(found),
+        None if value < 0 => KeyPosition::Below,
+        None => KeyPosition::Above,
     }
 }
 
@@ -188,26 +188,26 @@ fn integer(value: i128, kind: Kind) -> Sought {
 const DENSE: f64 = 9_007_199_254_740_992.0;
 const APART: i128 = 2048;
 
-fn float(value: f64, kind: Kind) -> Sought {
+fn float(value: f64, kind: Kind) -> KeyPosition {
     if value.is_nan() || 1e20 < value {
-        return Sought::Above;
+        return KeyPosition::Above;
     }
     if value < -1e20 {
-        return Sought::Below;
+        return KeyPosition::Below;
     }
     let nearest = value.trunc() as i128;
     if value.abs() < DENSE {
         return match integer(nearest, kind) {
-            Sought::Exactly(near) if value.fract() != 0.0 => Sought::Between(near.clone(), near),
+            KeyPosition::Exactly(near) if value.fract() != 0.0 => KeyPosition::Between(near.clone(), near),
             found => found,
         };
     }
     match (integer(nearest - APART, kind), integer(nearest + APART, kind)) {
-        (Sought::Above, _) => Sought::Above,
-        (_, Sought::Below) => Sought::Below,
-        (Sought::Exactly(low), Sought::Exactly(high)) => Sought::Between(low, high),
-        (Sought::Exactly(low), _) => Sought::Between(low, Datum::Int8(i64::MAX)),
-        (_, Sought::Exactly(high)) => Sought::Between(Datum::Int8(i64::MIN), high),
-        _ => Sought::Above,
+        (KeyPosition::Above, _) => KeyPosition::Above,
+        (_, KeyPosition::Below) => KeyPosition::Below,
+        (KeyPosition::Exactly(low), KeyPosition::Exactly(high)) => KeyPosition::Between(low, high),
+        (KeyPosition::Exactly(low), _) => KeyPosition::Between(low, Datum::Int8(i64::MAX)),
+        (_, KeyPosition::Exactly(high)) => KeyPosition::Between(Datum::Int8(i64::MIN), high),
+        _ => KeyPosition::Above,
     }
 }

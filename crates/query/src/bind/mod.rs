@@ -37,7 +37,7 @@ use crate::change::Modify;
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Hold, Plan, QueryCopies, SetCall, TableUse, is_same, is_same_set, new_id};
 use catalog::SessionContext;
-use catalog::{State, TableInfo};
+use catalog::{CatalogState, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ pub type WithQuery = (String, Plan, Vec<ColumnInfo>, usize);
 /// What one statement is bound with.
 pub struct Binder<'c> {
     /// Catalog by which names are found.
-    pub catalog: &'c State,
+    pub catalog: &'c CatalogState,
     /// Schemas where names without one are looked up.
     pub path: &'c [String],
     /// Text of the statement, in which spans of its tree are places.
@@ -253,7 +253,7 @@ impl BoundQuery {
 impl<'c> Binder<'c> {
     /// Binder of one statement. `parameters` are the types that the client gave.
     pub fn new(
-        catalog: &'c State,
+        catalog: &'c CatalogState,
         path: &'c [String],
         text: &'c str,
         env: &'c dyn SessionContext,

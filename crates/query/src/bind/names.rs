@@ -54,7 +54,8 @@ impl Binder<'_> {
     /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
     /// says otherwise.
     pub fn system_table(&self, name: &QualifiedName) -> Option<Arc<catalog::SystemTable>> {
-        let find = |schema: &str| catalog::system::find(schema, &name.name, self.env.seen().map(Arc::as_ref));
+        let find =
+            |schema: &str| catalog::system::find(schema, &name.name, self.env.catalog_snapshot().map(Arc::as_ref));
         if let Some(schema) = &name.schema {
             return find(schema);
         }
@@ -108,7 +109,8 @@ impl Binder<'_> {
 
     /// Whether a schema has such a relation, the system's included.
     pub(super) fn relation_number(&self, schema: &str, name: &str) -> Option<u32> {
-        let system = || catalog::system::find(schema, name, self.env.seen().map(Arc::as_ref)).map(|table| table.oid);
+        let system =
+            || catalog::system::find(schema, name, self.env.catalog_snapshot().map(Arc::as_ref)).map(|table| table.oid);
         self.catalog.relation_in(schema, name).map(Relation::oid).or_else(system)
     }
 

@@ -5,7 +5,7 @@
 
 use crate::plan::{Access, Expr, KeyBound, KeyList, KeyValue, Over, Slots, slots_of};
 use catalog::TableInfo;
-use catalog::storage::search::{Precision, keeps_order, precision};
+use catalog::storage::search::{KeyPrecision, keeps_order, precision};
 use types::Kind;
 use types::datum::Datum;
 use types::ops::Callee;
@@ -189,13 +189,13 @@ impl AccessTarget<'_> {
             Expr::And(parts) => parts.iter().for_each(|part| self.note(part, bounds, lists)),
             Expr::Call { .. } => {
                 match self.bound(condition) {
-                    Some((bound, Precision::Exact)) => bounds.push(bound),
-                    Some((bound, Precision::Near)) if bound.comparison == ComparisonKind::Equal => {
+                    Some((bound, KeyPrecision::Exact)) => bounds.push(bound),
+                    Some((bound, KeyPrecision::Near)) if bound.comparison == ComparisonKind::Equal => {
                         for comparison in [ComparisonKind::GreaterOrEqual, ComparisonKind::LessOrEqual] {
                             bounds.push(ColumnBound { comparison, ..bound.clone() });
                         }
                     }
-                    Some((bound, Precision::Near)) => bounds.push(bound),
+                    Some((bound, KeyPrecision::Near)) => bounds.push(bound),
                     None => {}
                 }
                 self.note_prefix(condition, bounds);
@@ -237,8 +237,10 @@ impl AccessTarget<'_> {
             _ => false,
         };
         let kind = operator.right;
-        let is_found =
-            is_column && operator.name == "=" && precision(kind, key) == Some(Precision::Exact) && self.is_known(array);
+        let is_found = is_column
+            && operator.name == "="
+            && precision(kind, key) == Some(KeyPrecision::Exact)
+            && self.is_known(array);
         is_found.then(|| AnyOf { column, list: KeyList::Array { array: array.clone(), kind } })
     }
 
@@ -246,7 +248,7 @@ impl AccessTarget<'_> {
     /// find values of this kind exactly.
     fn compared(&self, expr: &Expr, kind: Kind) -> Option<usize> {
         let column = self.own_or_cast(expr)?;
-        (precision(kind, self.table.columns[column].kind.kind) == Some(Precision::Exact)).then_some(column)
+        (precision(kind, self.table.columns[column].kind.kind) == Some(KeyPrecision::Exact)).then_some(column)
     }
 
     /// The table's column that an expression is, perhaps cast so that the order stays.
@@ -275,17 +277,17 @@ impl AccessTarget<'_> {
                 fits.then_some(column)
             }
             condition => match self.bound(condition)? {
-                (ColumnBound { column, comparison: ComparisonKind::Equal, value }, Precision::Exact) => {
+                (ColumnBound { column, comparison: ComparisonKind::Equal, value }, KeyPrecision::Exact) => {
                     values.push(value);
                     Some(column)
                 }
-                (_, Precision::Exact | Precision::Near) => None,
+                (_, KeyPrecision::Exact | KeyPrecision::Near) => None,
             },
         }
     }
 
     /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
-    fn bound(&self, condition: &Expr) -> Option<(ColumnBound, Precision)> {
+    fn bound(&self, condition: &Expr) -> Option<(ColumnBound, KeyPrecision)> {
         let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return None };
         let [left, right] = &arguments[..] else { return None };
         let (column, value, kind, is_turned) = match (self.own_or_cast(left), self.own_or_cast(right)) {

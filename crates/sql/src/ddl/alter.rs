@@ -14,7 +14,7 @@ use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
 use super::renames::Changed;
 use super::rewrite::Source;
 use super::{Ddl, Defined, altering};
-use catalog::{ColumnDef, ConstraintKind, Identity, IndexInfo, Relation, Sequence, TableInfo};
+use catalog::{ColumnDef, ConstraintKind, IdentityColumn, IndexInfo, Relation, Sequence, TableInfo};
 use engine::TableLock;
 use query::plan::Expr;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -334,7 +334,7 @@ impl Ddl<'_> {
 
     fn default_of(&self, column: &ColumnDef) -> SqlResult<Expr> {
         let binder = self.binder();
-        if let Some(Identity { sequence, .. }) = column.identity {
+        if let Some(IdentityColumn { sequence, .. }) = column.identity {
             let next = query::plan::Typed::new(binder.next_number(sequence), types::Kind::Int8);
             return Ok(binder.coerce(next, column.kind, CastContext::Assignment)?.expr);
         }

@@ -8,8 +8,8 @@ use super::constraints::{NewConstraint, What};
 use super::sequence::{Numbers, Options, Says, check_identity};
 use catalog::storage::column_type;
 use catalog::{
-    ColumnDef, Constraint, Counted, DefaultExpr, Identity, IndexInfo, Relation, Schema, Sequence, SequenceValue,
-    TableInfo,
+    ColumnDef, Constraint, DefaultExpr, IdentityColumn, IndexInfo, Relation, Schema, Sequence, SequenceValue,
+    TableInfo, TableRowCount,
 };
 use engine::{Column, IndexDef, Table, TableDef};
 use query::bind::{Binder, Clause, NameScope, no_collation, not_collated, takes_collation};
@@ -33,7 +33,7 @@ pub(super) struct Draft {
     pub(super) indexes: Vec<IndexInfo>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) next_column: i16,
-    pub(super) counted: Arc<Counted>,
+    pub(super) counted: Arc<TableRowCount>,
 }
 
 impl Draft {
@@ -343,7 +343,7 @@ impl Ddl<'_> {
         let oid = sequence.oid;
         self.state.add(Relation::Sequence(Arc::new(sequence)))?;
         match always {
-            Some(always) => def.identity = Some(Identity { always, sequence: oid }),
+            Some(always) => def.identity = Some(IdentityColumn { always, sequence: oid }),
             None => def.default = Some(next_of(oid)),
         }
         Ok(())

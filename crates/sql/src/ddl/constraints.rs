@@ -7,8 +7,8 @@ use super::Ddl;
 use super::columns::{Draft, scope_of};
 use catalog::storage::column_type;
 use catalog::{
-    Check, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod, Relation,
-    TableInfo,
+    CheckConstraint, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod,
+    Relation, TableInfo,
 };
 use engine::TableLock;
 use query::bind::{Binder, Clause};
@@ -55,7 +55,7 @@ pub(super) enum What<'a> {
         no_inherit: bool,
     },
     /// Condition copied from another table.
-    Copied(Check),
+    Copied(CheckConstraint),
     Key {
         options: KeyOptions,
         columns: Vec<Name>,
@@ -274,7 +274,7 @@ impl Ddl<'_> {
         let scope = scope_of(&self.binder(), &draft.name, &draft.columns)?;
         let (text, uses) = self.binder().kept(condition, &scope, Kind::Bool.into())?;
         // The text must not contain the table's name, which may change.
-        let what = ConstraintKind::Check(Box::new(Check { text: unqualified(&text)?, uses }));
+        let what = ConstraintKind::Check(Box::new(CheckConstraint { text: unqualified(&text)?, uses }));
         draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
         Ok(())
     }
@@ -283,7 +283,12 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// Errors of binding the condition: the columns have other types now.
-    pub(super) fn columns_of_check(&self, table: &str, columns: &[ColumnDef], check: &Check) -> SqlResult<Vec<usize>> {
+    pub(super) fn columns_of_check(
+        &self,
+        table: &str,
+        columns: &[ColumnDef],
+        check: &CheckConstraint,
+    ) -> SqlResult<Vec<usize>> {
         let condition = grammar::expression(&check.text)?;
         bind_check(&self.binder_of(&check.text), table, columns, &condition).map_err(SqlError::nowhere)
     }

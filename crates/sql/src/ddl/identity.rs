@@ -3,7 +3,7 @@
 use super::Ddl;
 use super::columns::Draft;
 use super::sequence::{Options, Says};
-use catalog::{Identity, Relation};
+use catalog::{IdentityColumn, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{ObjectName, SequenceOption};
@@ -12,7 +12,7 @@ impl Ddl<'_> {
     /// Executes `DROP IDENTITY`.
     pub(super) fn drop_identity(&mut self, draft: &mut Draft, at: usize, if_exists: bool) -> SqlResult<()> {
         let column = &mut draft.columns[at];
-        if let Some(Identity { sequence, .. }) = column.identity.take() {
+        if let Some(IdentityColumn { sequence, .. }) = column.identity.take() {
             self.state.remove(sequence);
             self.state.forget(sequence);
             return Ok(());

@@ -4,7 +4,7 @@ use super::Ddl;
 use super::columns::Draft;
 use super::constraints::{NewConstraint, What};
 use super::sequence::Numbers;
-use catalog::{ColumnDef, ConstraintKind, Identity, IndexMethod, Relation, TableInfo};
+use catalog::{ColumnDef, ConstraintKind, IdentityColumn, IndexMethod, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{KeyOptions, LikeOption, Name, ObjectName};
 use syntax::lex::Span;
@@ -98,7 +98,7 @@ impl Ddl<'_> {
         let number = self.like_number(draft, &column.name)?;
         let default = column.default.clone().filter(|_| including.has(LikeOption::Defaults));
         let mut own = ColumnDef { number, default, identity: None, ..column.clone() };
-        if let Some(Identity { always, sequence }) = column.identity
+        if let Some(IdentityColumn { always, sequence }) = column.identity
             && including.has(LikeOption::Identity)
             && let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(sequence)
         {

@@ -30,7 +30,7 @@ mod view;
 
 use self::columns::Draft;
 use crate::exec::Run;
-use catalog::{Catalog, Relation, State, TableInfo};
+use catalog::{Catalog, CatalogState, Relation, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
 use query::bind::Binder;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
@@ -43,7 +43,7 @@ pub(crate) struct Ddl<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) engine: &'a Engine,
     pub(crate) catalog: &'a Catalog,
-    pub(crate) state: State,
+    pub(crate) state: CatalogState,
     pub(crate) path: &'a [String],
     pub(crate) text: &'a str,
     pub(crate) made: &'a mut Made,

@@ -36,7 +36,7 @@ impl Ddl<'_> {
             // No role has this name.
             RoleName::Public => "public",
         };
-        let roles = self.run.env.seen.as_ref().map(|seen| &seen.roles);
+        let roles = self.run.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
         if roles.is_some_and(|roles| roles.get(name).is_none()) {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
         }

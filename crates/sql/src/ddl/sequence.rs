@@ -3,7 +3,7 @@
 //! **Invariant:** a sequence's value lies between its minimum and its maximum.
 
 use super::{Ddl, Defined};
-use catalog::{Identity, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
+use catalog::{IdentityColumn, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use engine::{TableDef, TableLock};
 use locked::Locked;
 use query::bind::Binder;
@@ -348,7 +348,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the sequence of an identity.
-    pub(super) fn sequence_of(&self, identity: Identity) -> SqlResult<Arc<Sequence>> {
+    pub(super) fn sequence_of(&self, identity: IdentityColumn) -> SqlResult<Arc<Sequence>> {
         match self.state.relation_numbered(identity.sequence) {
             Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "an identity has no sequence")),

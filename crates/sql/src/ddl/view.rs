@@ -5,7 +5,7 @@
 
 use super::{Ddl, Defined};
 use crate::system::quoted;
-use catalog::{Relation, State, ViewInfo};
+use catalog::{CatalogState, Relation, ViewInfo};
 use query::bind::kept::settle;
 use query::bind::{BoundQuery, NameReference, NameTarget, settled};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -96,7 +96,7 @@ impl Ddl<'_> {
 /// Visitor that adds the schemas of relations to their names.
 struct Qualifier<'q> {
     text: &'q str,
-    state: &'q State,
+    state: &'q CatalogState,
     /// OIDs of relations by the positions of their names.
     relations: HashMap<u32, u32>,
     edits: Edits,

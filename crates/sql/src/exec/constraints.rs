@@ -5,7 +5,7 @@
 //! holds it (FOR KEY SHARE) until the end of the transaction.
 
 use super::{Rows, Run};
-use catalog::storage::search::{Sought, sought};
+use catalog::storage::search::{KeyPosition, sought};
 use catalog::storage::{datum, store};
 use catalog::{ForeignAction, TableInfo};
 use engine::{Row, RowId, RowLock, TableLock, Value, Wait};
@@ -215,8 +215,8 @@ impl Run<'_> {
             let (from, to) = (table.columns[*at].kind, other.columns[*other_at].kind);
             let Some(value) = self.as_other(value, from, to, *compared)? else { return Ok(None) };
             match sought(value, to.kind, to, &self.env.forms)? {
-                Sought::Exactly(value) => made.push(value),
-                Sought::Between(..) | Sought::Below | Sought::Above => return Ok(None),
+                KeyPosition::Exactly(value) => made.push(value),
+                KeyPosition::Between(..) | KeyPosition::Below | KeyPosition::Above => return Ok(None),
             }
         }
         Ok(Some(made))

@@ -22,7 +22,7 @@ mod window;
 mod write;
 
 use crate::session::Env;
-use catalog::{State, TableInfo};
+use catalog::{CatalogState, TableInfo};
 use engine::Txn;
 use engine::memory::SMALL_BYTES;
 pub(crate) use memo::Memo;
@@ -54,7 +54,7 @@ pub(crate) struct Run<'a> {
     /// The session's state.
     pub(crate) env: &'a Env,
     /// What names stand for that are only known now.
-    pub(crate) catalog: &'a State,
+    pub(crate) catalog: &'a CatalogState,
     pub(crate) path: &'a [String],
     pub(crate) numbers: &'a Numbers,
     pub(crate) advised: &'a Advised,

@@ -6,7 +6,7 @@
 use super::write::row_id;
 use super::{Each, Flow, Rows, Run};
 use catalog::TableInfo;
-use catalog::storage::search::{Sought, sought};
+use catalog::storage::search::{KeyPosition, sought};
 use catalog::storage::{datum, store};
 use engine::{Direction, Row, RowId, Value};
 use query::plan::{Access, Expr, KeyBound, KeyList, KeyValue, OuterJoin, Plan, TableRowLock};
@@ -49,8 +49,8 @@ impl<'a> Run<'a> {
             let exactly = match value {
                 Datum::Null => None,
                 value => match sought(value, from, kind, &self.env.forms)? {
-                    Sought::Exactly(value) => Some(value),
-                    Sought::Between(..) | Sought::Below | Sought::Above => None,
+                    KeyPosition::Exactly(value) => Some(value),
+                    KeyPosition::Between(..) | KeyPosition::Below | KeyPosition::Above => None,
                 },
             };
             Ok::<_, SqlError>(exactly)
@@ -79,11 +79,11 @@ impl<'a> Run<'a> {
                     }
                     let column = kind_of(table, *index, prefix.len());
                     Ok(match sought(value, *kind, column, &self.env.forms)? {
-                        Sought::Exactly(value) => Some(Some((value, *inclusive))),
+                        KeyPosition::Exactly(value) => Some(Some((value, *inclusive))),
                         // The condition above says it exactly.
-                        Sought::Between(low, high) => Some(Some((if is_lower { low } else { high }, true))),
-                        Sought::Below => is_lower.then_some(None),
-                        Sought::Above => (!is_lower).then_some(None),
+                        KeyPosition::Between(low, high) => Some(Some((if is_lower { low } else { high }, true))),
+                        KeyPosition::Below => is_lower.then_some(None),
+                        KeyPosition::Above => (!is_lower).then_some(None),
                     })
                 };
                 let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };

@@ -6,7 +6,7 @@
 use crate::exec::Probe;
 use crate::session::Env;
 use crate::system::deparse::{Shown, shown};
-use catalog::{Seen, TableInfo};
+use catalog::{CatalogSnapshot, TableInfo};
 use query::change::{Assignments, Change, Modify, NewValue};
 use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
 use query::plan::{
@@ -20,7 +20,7 @@ use types::Kind;
 
 /// Makes nodes of plans.
 pub(crate) struct Explainer<'e> {
-    pub(crate) seen: &'e Seen,
+    pub(crate) snapshot: &'e CatalogSnapshot,
     pub(crate) env: &'e Env,
     /// What the operators have done, if they were run.
     pub(crate) probe: Option<&'e Probe>,
@@ -478,7 +478,7 @@ impl Explainer<'_> {
     }
 
     fn shown_as(&self, expr: &Expr, columns: &[Shown], kind: Kind) -> Shown {
-        let shown = shown(self.seen, self.env, columns, expr, kind).unwrap_or_else(|| plain("...".to_owned()));
+        let shown = shown(self.snapshot, self.env, columns, expr, kind).unwrap_or_else(|| plain("...".to_owned()));
         // It is copied a few times on its way to the client.
         let _ = pulse::walk(shown.text.len());
         shown

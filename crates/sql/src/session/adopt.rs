@@ -7,8 +7,8 @@
 use super::Database;
 use catalog::storage::{column_type, sql_type};
 use catalog::{
-    ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PUBLIC, Relation, Schema, State,
-    TableInfo,
+    CatalogState, ColumnDef, Constraint, ConstraintKind, IndexInfo, IndexMethod, ORDER, OWNER, PUBLIC, Relation,
+    Schema, TableInfo,
 };
 use engine::{AdvisoryScope, Begin, SessionOptions, Table, Wait};
 use stage::Class;
@@ -27,7 +27,7 @@ impl Database {
     /// `0A000` for a column whose SQL type the engine does not know, `42P07` for a name that is taken, by an index too; none of
     /// them is adopted then. What the engine refuses.
     pub fn adopt(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
-        let unknown = |state: &State| -> Vec<Arc<Table>> {
+        let unknown = |state: &CatalogState| -> Vec<Arc<Table>> {
             let is_known = |table: &Arc<Table>| state.tables().any(|known| Arc::ptr_eq(&known.table, table));
             tables.iter().filter(|table| parts(table.name()).0 != PG_CATALOG && !is_known(table)).cloned().collect()
         };
@@ -50,7 +50,7 @@ impl Database {
         Ok(())
     }
 
-    fn described(&self, state: &mut State, table: Arc<Table>) -> SqlResult<TableInfo> {
+    fn described(&self, state: &mut CatalogState, table: Arc<Table>) -> SqlResult<TableInfo> {
         let (schema, name) = parts(table.name());
         let schema = match state.schema(schema) {
             Some(schema) => schema.oid,

@@ -8,8 +8,8 @@ use super::action::{self, Action};
 use super::run::{Needs, Ran};
 use super::{Bound, Outcome, Session, Statement, Step, read_only};
 use crate::ddl::{Ddl, Made, asks_again, verb};
-use crate::system::SeenNames;
-use catalog::{Catalog, ORDER, Relation, Seen, Sequence, State, TableInfo};
+use crate::system::SnapshotNames;
+use catalog::{Catalog, CatalogSnapshot, CatalogState, ORDER, Relation, Sequence, TableInfo};
 use engine::{Replaced, Table, TableLock};
 use locked::RwLocked;
 use query::bind::Binder;
@@ -31,7 +31,7 @@ const LONG_TEXT: usize = 4 << 10;
 /// What the open transaction has defined.
 pub(super) struct Work {
     /// The catalog when it began to; nobody else has changed it since.
-    base: Arc<State>,
+    base: Arc<CatalogState>,
     states: States,
     /// Tables as the transaction's snapshot has them, where the catalog has had others in their places since.
     kept: Arc<[Arc<TableInfo>]>,
@@ -43,13 +43,13 @@ pub(super) struct Work {
 #[derive(Clone)]
 pub(super) struct States {
     /// As it is published.
-    published: Arc<State>,
+    published: Arc<CatalogState>,
     /// As the transaction sees it: tables that it keeps are in their places.
-    seen: Arc<State>,
+    seen: Arc<CatalogState>,
 }
 
 impl States {
-    fn new(published: State, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<States> {
+    fn new(published: CatalogState, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<States> {
         let published = Arc::new(published);
         let seen = match with_kept(&published, kept, catalog)? {
             Some(seen) => Arc::new(seen),
@@ -66,7 +66,11 @@ impl States {
 ///
 /// # Errors
 /// `40001`: a name is another's now.
-pub(crate) fn with_kept(state: &State, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<Option<State>> {
+pub(crate) fn with_kept(
+    state: &CatalogState,
+    kept: &[Arc<TableInfo>],
+    catalog: &Catalog,
+) -> SqlResult<Option<CatalogState>> {
     if kept.is_empty() {
         return Ok(None);
     }
@@ -88,7 +92,7 @@ pub(crate) fn with_kept(state: &State, kept: &[Arc<TableInfo>], catalog: &Catalo
 }
 
 /// Tables whose rows a snapshot with this catalog sees elsewhere than the current one has them.
-fn replaced_since(pinned: &State, current: &State) -> Vec<Arc<TableInfo>> {
+fn replaced_since(pinned: &CatalogState, current: &CatalogState) -> Vec<Arc<TableInfo>> {
     let is_replaced = |table: &&Arc<TableInfo>| {
         current.table_numbered(table.oid).is_some_and(|now| !Arc::ptr_eq(&now.table, &table.table))
     };
@@ -97,13 +101,13 @@ fn replaced_since(pinned: &State, current: &State) -> Vec<Arc<TableInfo>> {
 
 /// The catalog of a transaction that keeps its snapshot.
 pub(super) struct Pinned {
-    state: Arc<State>,
+    state: Arc<CatalogState>,
     /// The number of the common catalog of which it has all that the snapshot allows.
     pub(super) upto: u64,
 }
 
 impl Pinned {
-    pub(super) fn new(state: Arc<State>) -> Pinned {
+    pub(super) fn new(state: Arc<CatalogState>) -> Pinned {
         Pinned { upto: state.version(), state }
     }
 }
@@ -121,7 +125,7 @@ pub(super) type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
     /// The catalog that the next statement sees.
-    pub(super) fn state(&self) -> Arc<State> {
+    pub(super) fn state(&self) -> Arc<CatalogState> {
         match (&self.work, &self.pinned) {
             (Some(work), _) => Arc::clone(&work.states.seen),
             (None, Some(pinned)) => Arc::clone(&pinned.state),
@@ -140,8 +144,8 @@ impl Session {
 
     /// The catalog that the next statement sees; from here on values are read and written by it, and functions ask it. What
     /// all sessions share is touched only if it is another than before.
-    pub(super) fn see_now(&mut self) -> Arc<Seen> {
-        match &self.seen {
+    pub(super) fn see_now(&mut self) -> Arc<CatalogSnapshot> {
+        match &self.catalog_snapshot {
             Some(seen)
                 if self.roles.is_none()
                     && seen.state.version() == self.version()
@@ -177,23 +181,23 @@ impl Session {
     }
 
     /// From here on values are read and written by this catalog, and functions ask it.
-    pub(super) fn see(&mut self, state: &Arc<State>) -> Arc<Seen> {
+    pub(super) fn see(&mut self, state: &Arc<CatalogState>) -> Arc<CatalogSnapshot> {
         let roles = self.roles.as_ref().map_or(&self.database.roles, |changed| &changed.seen);
-        let is_same = |seen: &&Arc<Seen>| {
+        let is_same = |seen: &&Arc<CatalogSnapshot>| {
             Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path) && Arc::ptr_eq(&seen.roles, roles)
         };
-        if self.seen.as_ref().is_none_or(|seen| !is_same(&seen)) {
-            let seen = Arc::new(Seen {
+        if self.catalog_snapshot.as_ref().is_none_or(|seen| !is_same(&seen)) {
+            let seen = Arc::new(CatalogSnapshot {
                 state: Arc::clone(state),
                 path: Arc::clone(&self.path),
                 roles: Arc::clone(roles),
                 provider: self.database.provider.clone(),
             });
-            self.settings.forms.naming = Some(Arc::new(SeenNames(Arc::clone(&seen))));
-            self.seen = Some(seen);
+            self.settings.forms.naming = Some(Arc::new(SnapshotNames(Arc::clone(&seen))));
+            self.catalog_snapshot = Some(seen);
         }
         self.refresh_env();
-        self.seen.clone().expect("it was just made")
+        self.catalog_snapshot.clone().expect("it was just made")
     }
 
     /// Binds a statement by the catalog of now. What a transaction that keeps its snapshot does not know may have been
@@ -296,7 +300,7 @@ impl Session {
 
     /// The number that the common catalog must still have after the statement has its snapshot, if it has to: the statement
     /// takes a new one, or writes by the snapshot that it has. `seen` is the catalog by which the statement was bound.
-    pub(super) fn must_stay(&self, needs: &Needs<'_>, seen: &State) -> Option<u64> {
+    pub(super) fn must_stay(&self, needs: &Needs<'_>, seen: &CatalogState) -> Option<u64> {
         if self.work.is_some() {
             return None; // Nobody else changes it.
         }
@@ -474,7 +478,7 @@ impl Session {
     }
 
     /// Drops those tables of the engine that the state does not name.
-    fn drop_unnamed<'t>(&self, tables: impl Iterator<Item = &'t Arc<Table>>, state: &State) {
+    fn drop_unnamed<'t>(&self, tables: impl Iterator<Item = &'t Arc<Table>>, state: &CatalogState) {
         let mut gone: Vec<&Arc<Table>> =
             tables.filter(|table| named(state).all(|named| !Arc::ptr_eq(named, table))).collect();
         gone.sort_by_key(|table| Arc::as_ptr(table));
@@ -491,13 +495,13 @@ impl Drop for Session {
 }
 
 /// The tables of the engine that a state names.
-fn named(state: &State) -> impl Iterator<Item = &Arc<Table>> {
+fn named(state: &CatalogState) -> impl Iterator<Item = &Arc<Table>> {
     let tables = state.tables().map(|table| &table.table);
     tables.chain(state.sequences().map(|sequence| &sequence.shared.lock))
 }
 
 /// Descriptions of tables that the one state has and the other has not.
-fn without<'s>(state: &'s State, other: &'s State) -> impl Iterator<Item = &'s Arc<TableInfo>> {
+fn without<'s>(state: &'s CatalogState, other: &'s CatalogState) -> impl Iterator<Item = &'s Arc<TableInfo>> {
     state.tables().filter(|table| match other.relation_numbered(table.oid) {
         Some(Relation::Table(now)) => !Arc::ptr_eq(now, table),
         _ => true,

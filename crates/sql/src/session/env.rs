@@ -4,7 +4,7 @@
 
 use super::names::Names;
 use super::naps::Naps;
-use catalog::{DATABASE, Seen, SessionContext};
+use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
 use settings::{Settings, VERSION};
 use statement::error::SqlResult;
@@ -22,7 +22,7 @@ pub struct Env {
     /// How values are read and written as text; and when the transaction began.
     pub forms: Forms,
     /// Catalog of the statement under way, by which values of `regclass` and its like are read and written.
-    pub(crate) seen: Option<Arc<Seen>>,
+    pub(crate) catalog_snapshot: Option<Arc<CatalogSnapshot>>,
     /// When the statement began, in microseconds since 1970.
     pub statement_us: i64,
     /// The role.
@@ -82,7 +82,7 @@ impl Env {
         let seed = clock_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
         Env {
             forms: Forms::default(),
-            seen: None,
+            catalog_snapshot: None,
             statement_us: 0,
             user: user.into(),
             backend_pid,
@@ -204,8 +204,8 @@ impl CallContext for Env {
 }
 
 impl SessionContext for Env {
-    fn seen(&self) -> Option<&Arc<Seen>> {
-        self.seen.as_ref()
+    fn catalog_snapshot(&self) -> Option<&Arc<CatalogSnapshot>> {
+        self.catalog_snapshot.as_ref()
     }
 
     fn functions(&self) -> &'static FunctionTable {

@@ -206,7 +206,7 @@ impl Session {
     ) -> SqlResult<ExplainNode> {
         let (seen, env) = (self.see_now(), &self.env);
         let (subplans, shared) = (Cell::new(0), RefCell::default());
-        pulse::preparing(|| Ok(make(&Explainer { seen: &seen, env, probe, subplans, shared })))
+        pulse::preparing(|| Ok(make(&Explainer { snapshot: &seen, env, probe, subplans, shared })))
     }
 }
 

@@ -35,7 +35,7 @@ mod wire;
 use crate::exec::{Advised, Numbers};
 use action::{Action, PlannedQuery, Traits};
 pub use alone::QueryAlone;
-use catalog::{Catalog, Seen, TableInfo};
+use catalog::{Catalog, CatalogSnapshot, TableInfo};
 pub use copy::CopyPart;
 pub(crate) use define::with_kept;
 use define::{Pinned, Work};
@@ -266,7 +266,7 @@ pub struct Session {
     env: Arc<Env>,
     env_version: u64,
     /// Catalog of the statement under way.
-    seen: Option<Arc<Seen>>,
+    catalog_snapshot: Option<Arc<CatalogSnapshot>>,
     notices: Vec<(&'static str, SqlError)>,
     /// The statement under way has been given before, and waits.
     is_parked: bool,
@@ -389,7 +389,7 @@ impl Database {
             path_version: u64::MAX,
             env,
             env_version,
-            seen: None,
+            catalog_snapshot: None,
             notices,
             is_parked: false,
             is_timed: false,

@@ -8,7 +8,7 @@ use super::naps::Naps;
 use super::{Action, Block, Bound, Parked, Session, Statement, Step};
 use crate::exec::{Changes, Memo, Run, Spent, moves};
 use crate::session::Env;
-use catalog::Seen;
+use catalog::CatalogSnapshot;
 use catalog::{ORDER, TableInfo};
 use engine::{AdvisoryScope, Txn, Wait};
 use query::plan::Hold;
@@ -159,7 +159,7 @@ impl Session {
             }
         }
         let has_begun = self.running.take().is_some();
-        let seen = match self.seen.clone().filter(|_| has_begun) {
+        let seen = match self.catalog_snapshot.clone().filter(|_| has_begun) {
             Some(seen) => seen,
             None => self.see_now(),
         };
@@ -349,15 +349,15 @@ impl Session {
     pub(super) fn refresh_env(&mut self) {
         let now_us = self.settings.forms.now_us;
         let is_same = self.env_version == self.settings.version();
-        let number = |seen: &Option<Arc<Seen>>| seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        let is_seen = number(&self.env.seen) == number(&self.seen);
+        let number = |seen: &Option<Arc<CatalogSnapshot>>| seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        let is_seen = number(&self.env.catalog_snapshot) == number(&self.catalog_snapshot);
         if is_same && is_seen && self.env.forms.now_us == now_us {
             return;
         }
         let env = Arc::make_mut(&mut self.env);
         env.forms.now_us = now_us;
         if !is_seen {
-            env.seen.clone_from(&self.seen);
+            env.catalog_snapshot.clone_from(&self.catalog_snapshot);
             env.forms.naming.clone_from(&self.settings.forms.naming);
         }
         if !is_same {

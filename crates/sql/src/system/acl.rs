@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** nothing can be granted here, so each object has the privileges of a new one.
 
-use super::functions::{line, number, seen};
+use super::functions::{line, number, snapshot};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::datum::Datum;
 use types::ops::get::{items, text as words};
@@ -36,7 +36,8 @@ fn default(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("unrecognized object type abbreviation: {kind}"))
     })?;
     let of = number(&args[1])?;
-    let owner = super::server::role_name(seen(env)?, of).map_or_else(|| of.to_string(), |name| super::quoted(&name));
+    let owner =
+        super::server::role_name(snapshot(env)?, of).map_or_else(|| of.to_string(), |name| super::quoted(&name));
     let item = |who: &str, rights: &str| (!rights.is_empty()).then(|| Datum::text(format!("{who}={rights}/{owner}")));
     Ok(super::array([item("", all), item(&owner, own)].into_iter().flatten()))
 }

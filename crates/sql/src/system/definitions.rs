@@ -5,7 +5,7 @@
 use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
 use crate::session::Env;
 use catalog::{
-    Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, Seen, TableInfo,
+    CatalogSnapshot, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, TableInfo,
 };
 use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn equality(kind: Kind) -> u32 {
 }
 
 fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let seen = source.seen;
+    let snapshot = source.snapshot;
     for table in source.state().tables() {
         for constraint in &table.constraints {
             let mut row = vec![
@@ -155,7 +155,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ConstraintKind::Check(check) => {
                     row.push(("contype", text("c")));
                     row.push(("conkey", array(numbers(table, &columns_of_check(source, table, constraint)))));
-                    row.push(("conbin", text(deparse::check(seen, source.env, table, check, false)?)));
+                    row.push(("conbin", text(deparse::check(snapshot, source.env, table, check, false)?)));
                 }
                 ConstraintKind::ForeignKey(key) => {
                     let parent = source.state().table_numbered(key.parent);
@@ -192,7 +192,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// Returns the positions of the columns that a condition uses, in the order of the table.
 pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
-    let binder = query::bind::Binder::new(source.state(), &source.seen.path, &check.text, source.env, Vec::new());
+    let binder = query::bind::Binder::new(source.state(), &source.snapshot.path, &check.text, source.env, Vec::new());
     let mut scope = query::bind::NameScope::default();
     let columns = query::bind::columns_of(table);
     let width = columns.len();
@@ -221,8 +221,13 @@ pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constrain
 ///
 /// # Errors
 /// `0A000`: a condition cannot be written as text.
-pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
-    let found = seen.state.tables().find_map(|table| {
+pub(super) fn constraint(
+    snapshot: &CatalogSnapshot,
+    env: &Env,
+    number: u32,
+    pretty: bool,
+) -> SqlResult<Option<String>> {
+    let found = snapshot.state.tables().find_map(|table| {
         table.constraints.iter().find(|constraint| constraint.oid == number).map(|constraint| (table, constraint))
     });
     let Some((table, constraint)) = found else { return Ok(None) };
@@ -233,10 +238,12 @@ pub(super) fn constraint(seen: &Seen, env: &Env, number: u32, pretty: bool) -> S
     let written = match &constraint.what {
         ConstraintKind::PrimaryKey { index } => key("PRIMARY KEY", index),
         ConstraintKind::Unique { index } => key("UNIQUE", index),
-        ConstraintKind::Check(check) => Some(format!("CHECK ({})", deparse::check(seen, env, table, check, pretty)?)),
+        ConstraintKind::Check(check) => {
+            Some(format!("CHECK ({})", deparse::check(snapshot, env, table, check, pretty)?))
+        }
         ConstraintKind::ForeignKey(key) => {
             let (Some(parent), Some(shown)) =
-                (seen.state.table_numbered(key.parent), reg::relation_shown(seen, key.parent))
+                (snapshot.state.table_numbered(key.parent), reg::relation_shown(snapshot, key.parent))
             else {
                 return Ok(None);
             };
@@ -270,15 +277,15 @@ fn included(table: &TableInfo, index: &IndexInfo) -> String {
 }
 
 /// Executes `pg_get_indexdef`; for a single column it returns the column's name.
-pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Option<String> {
-    let Relation::Index { table, position } = seen.state.relation_numbered(number)? else { return None };
+pub(super) fn index(snapshot: &CatalogSnapshot, number: u32, column: i64, pretty: bool) -> Option<String> {
+    let Relation::Index { table, position } = snapshot.state.relation_numbered(number)? else { return None };
     let index = table.indexes.get(*position)?;
     if column != 0 {
         let at = usize::try_from(column - 1).ok()?;
         let name = index.all_columns().nth(at).and_then(|at| table.columns.get(*at)).map(|column| quoted(&column.name));
         return Some(name.unwrap_or_default());
     }
-    let of = if pretty { reg::relation_shown(seen, table.oid)? } else { full_name(seen, table)? };
+    let of = if pretty { reg::relation_shown(snapshot, table.oid)? } else { full_name(snapshot, table)? };
     let unique = if index.is_unique { "UNIQUE " } else { "" };
     let (name, columns) = (quoted(&index.name), ordered_names(table, index));
     let included = included(table, index);
@@ -286,8 +293,8 @@ pub(super) fn index(seen: &Seen, number: u32, column: i64, pretty: bool) -> Opti
     Some(format!("CREATE {unique}INDEX {name} ON {of} USING {method} ({columns}){included}"))
 }
 
-fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
-    let (schema, name) = reg::relation_name(seen, table.oid)?;
+fn full_name(snapshot: &CatalogSnapshot, table: &Arc<TableInfo>) -> Option<String> {
+    let (schema, name) = reg::relation_name(snapshot, table.oid)?;
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
 }
 
@@ -296,15 +303,15 @@ fn full_name(seen: &Seen, table: &Arc<TableInfo>) -> Option<String> {
 ///
 /// # Errors
 /// `0A000`: the query cannot be written in such a form.
-pub(super) fn view(seen: &Seen, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
-    let Some(relation) = seen.state.relation_numbered(number) else { return Ok(None) };
+pub(super) fn view(snapshot: &CatalogSnapshot, env: &Env, number: u32, pretty: bool) -> SqlResult<Option<String>> {
+    let Some(relation) = snapshot.state.relation_numbered(number) else { return Ok(None) };
     let Relation::View(view) = relation else { return Ok(Some("Not a view".to_owned())) };
     let written = || {
-        let canonical = super::viewdef::query(seen, env, view, pretty);
-        let plan = super::viewdef::plan_of(seen, env, view);
+        let canonical = super::viewdef::query(snapshot, env, view, pretty);
+        let plan = super::viewdef::plan_of(snapshot, env, view);
         let plan = plan.as_deref();
-        let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(seen, env, view, plan, text));
-        canonical.filter(is_same).or_else(|| super::viewdef::as_written(seen, env, view, plan))
+        let is_same = |text: &String| plan.is_some_and(|plan| super::viewdef::is_same(snapshot, env, view, plan, text));
+        canonical.filter(is_same).or_else(|| super::viewdef::as_written(snapshot, env, view, plan))
     };
     match statement::stack::on_large(written) {
         Some(text) => Ok(Some(text)),

@@ -4,7 +4,7 @@
 //! its author wrote it.
 
 use crate::session::Env;
-use catalog::{Check, ColumnDef, DefaultExpr, Seen, TableInfo};
+use catalog::{CatalogSnapshot, CheckConstraint, ColumnDef, DefaultExpr, TableInfo};
 use query::bind::{Binder, NameScope, columns_of};
 use query::plan::{Expr, SequenceCall};
 use statement::error::SqlResult;
@@ -30,7 +30,7 @@ enum Form {
 }
 
 pub(super) struct Writer<'w> {
-    pub(super) seen: &'w Seen,
+    pub(super) snapshot: &'w CatalogSnapshot,
     pub(super) env: &'w Env,
     /// Columns by their positions in the row.
     pub(super) columns: &'w [Shown],
@@ -48,8 +48,14 @@ pub(crate) struct Shown {
 }
 
 /// Returns the text of an expression over a row; `None` if a part of it is of an unknown kind.
-pub(crate) fn shown(seen: &Seen, env: &Env, columns: &[Shown], expr: &Expr, kind: Kind) -> Option<Shown> {
-    let writer = Writer { seen, env, columns, pretty: false };
+pub(crate) fn shown(
+    snapshot: &CatalogSnapshot,
+    env: &Env,
+    columns: &[Shown],
+    expr: &Expr,
+    kind: Kind,
+) -> Option<Shown> {
+    let writer = Writer { snapshot, env, columns, pretty: false };
     let (text, form) = writer.write(expr, kind)?;
     Some(Shown { text, kind: writer.kind_of(expr), is_compound: form != Form::Simple })
 }
@@ -66,8 +72,14 @@ fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
 ///
 /// # Errors
 /// Errors of parsing its text.
-pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pretty: bool) -> SqlResult<String> {
-    let binder = || Binder::new(&seen.state, &seen.path, &check.text, env, Vec::new());
+pub(super) fn check(
+    snapshot: &CatalogSnapshot,
+    env: &Env,
+    table: &TableInfo,
+    check: &CheckConstraint,
+    pretty: bool,
+) -> SqlResult<String> {
+    let binder = || Binder::new(&snapshot.state, &snapshot.path, &check.text, env, Vec::new());
     let mut scope = NameScope::default();
     let columns = columns_of(table);
     let width = columns.len();
@@ -77,10 +89,10 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
     let whole = || {
         let tree = grammar::expression(&check.text).ok()?;
         let typed = binder().expr(&tree, &scope).ok()?;
-        let writer = Writer { seen, env, columns: &shown_columns(&table.columns), pretty };
+        let writer = Writer { snapshot, env, columns: &shown_columns(&table.columns), pretty };
         writer.whole(&typed.expr, Kind::Bool)
     };
-    let kept = || binder().kept_text(&scope, Kind::Bool.into(), |oid| super::reg::relation_shown(seen, oid));
+    let kept = || binder().kept_text(&scope, Kind::Bool.into(), |oid| super::reg::relation_shown(snapshot, oid));
     statement::stack::on_large(|| whole().map_or_else(kept, Ok))
 }
 
@@ -89,26 +101,26 @@ pub(super) fn check(seen: &Seen, env: &Env, table: &TableInfo, check: &Check, pr
 /// # Errors
 /// Errors of parsing its text.
 pub(super) fn default(
-    seen: &Seen,
+    snapshot: &CatalogSnapshot,
     env: &Env,
     column: &ColumnDef,
     default: &DefaultExpr,
     pretty: bool,
 ) -> SqlResult<String> {
     let kept = || {
-        let binder = Binder::new(&seen.state, &seen.path, &default.text, env, Vec::new());
-        binder.kept_text(&NameScope::default(), column.kind, |oid| super::reg::relation_shown(seen, oid))
+        let binder = Binder::new(&snapshot.state, &snapshot.path, &default.text, env, Vec::new());
+        binder.kept_text(&NameScope::default(), column.kind, |oid| super::reg::relation_shown(snapshot, oid))
     };
-    statement::stack::on_large(|| expression(seen, env, &default.text, column.kind, pretty).map_or_else(kept, Ok))
+    statement::stack::on_large(|| expression(snapshot, env, &default.text, column.kind, pretty).map_or_else(kept, Ok))
 }
 
-fn expression(seen: &Seen, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
-    let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new());
+fn expression(snapshot: &CatalogSnapshot, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
+    let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new());
     let mut typed = binder.expr(&grammar::expression(text).ok()?, &NameScope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
     }
-    Writer { seen, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
+    Writer { snapshot, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
 }
 
 impl Writer<'_> {
@@ -244,7 +256,7 @@ impl Writer<'_> {
             }
             Expr::Sequence { call: call @ (SequenceCall::Next | SequenceCall::Current), arguments } => {
                 let [Expr::Constant(Datum::Oid(oid))] = &arguments[..] else { return None };
-                let name = super::reg::relation_shown(self.seen, *oid)?.replace('\'', "''");
+                let name = super::reg::relation_shown(self.snapshot, *oid)?.replace('\'', "''");
                 let function = if *call == SequenceCall::Next { "nextval" } else { "currval" };
                 simple(format!("{function}('{name}'::regclass)"))
             }

@@ -4,7 +4,7 @@
 
 use super::{definitions, pg_type, reg, text};
 use crate::session::Env;
-use catalog::{Relation, Seen};
+use catalog::{CatalogSnapshot, Relation};
 use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::any::Any;
@@ -30,9 +30,9 @@ pub(super) fn session(context: &dyn CallContext) -> SqlResult<&Env> {
 }
 
 /// Returns the catalog of a call's statement.
-pub(super) fn seen(context: &dyn CallContext) -> SqlResult<&Seen> {
-    let seen = session(context)?.seen.as_deref();
-    seen.ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
+pub(super) fn snapshot(context: &dyn CallContext) -> SqlResult<&CatalogSnapshot> {
+    let snapshot = session(context)?.catalog_snapshot.as_deref();
+    snapshot.ok_or_else(|| SqlError::unsupported("a function of the catalog here"))
 }
 
 /// Returns the table of all functions that statements may call.
@@ -61,20 +61,20 @@ fn or_null(value: Option<String>) -> SqlResult<Datum> {
 
 /// Returns the comment on an object, or on a column of it.
 fn comment(env: &dyn CallContext, of: u32, column: i64) -> SqlResult<Datum> {
-    let seen = seen(env)?;
-    let usual = seen.state.schema_numbered(of).filter(|schema| schema.name == catalog::PUBLIC && column == 0);
-    let said = seen.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
+    let snapshot = snapshot(env)?;
+    let usual = snapshot.state.schema_numbered(of).filter(|schema| schema.name == catalog::PUBLIC && column == 0);
+    let said = snapshot.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
     or_null(said.map(str::to_owned))
 }
 
 fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     let is_of = match args.get(1).map(words).transpose()? {
-        None | Some("pg_class") => seen(env)?.state.relation_numbered(of).is_some(),
+        None | Some("pg_class") => snapshot(env)?.state.relation_numbered(of).is_some(),
         Some("pg_constraint") => {
-            seen(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
+            snapshot(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
         }
-        Some("pg_namespace") => seen(env)?.state.schema_numbered(of).is_some(),
+        Some("pg_namespace") => snapshot(env)?.state.schema_numbered(of).is_some(),
         Some(_) => false,
     };
     if is_of {
@@ -84,40 +84,43 @@ fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 }
 
 fn is_visible(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let (seen, of) = (seen(env)?, number(&args[0])?);
-    let Some((_, name)) = reg::relation_name(seen, of) else { return Ok(Datum::Null) };
-    Ok(Datum::Bool(reg::relation_by_path(seen, &name) == Some(of)))
+    let (snapshot, of) = (snapshot(env)?, number(&args[0])?);
+    let Some((_, name)) = reg::relation_name(snapshot, of) else { return Ok(Datum::Null) };
+    Ok(Datum::Bool(reg::relation_by_path(snapshot, &name) == Some(of)))
 }
 
 /// Returns the existing schemas of the search path, with the implicit ones if `implied`.
 fn schemas(env: &dyn CallContext, implied: bool) -> SqlResult<Vec<String>> {
-    let seen = seen(env)?;
-    let own = seen.path.iter().filter(|name| reg::schema_number(seen, name).is_some()).cloned().collect();
+    let snapshot = snapshot(env)?;
+    let own = snapshot.path.iter().filter(|name| reg::schema_number(snapshot, name).is_some()).cloned().collect();
     Ok(if implied {
-        reg::search_path(seen).filter(|name| reg::schema_number(seen, name).is_some()).map(str::to_owned).collect()
+        reg::search_path(snapshot)
+            .filter(|name| reg::schema_number(snapshot, name).is_some())
+            .map(str::to_owned)
+            .collect()
     } else {
         own
     })
 }
 
 fn serial_sequence(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let seen = seen(env)?;
-    let of = reg::relation_number(seen, words(&args[0])?)?;
+    let snapshot = snapshot(env)?;
+    let of = reg::relation_number(snapshot, words(&args[0])?)?;
     let column = words(&args[1])?;
-    let Some(table) = seen.state.table_numbered(of) else { return Ok(Datum::Null) };
+    let Some(table) = snapshot.state.table_numbered(of) else { return Ok(Datum::Null) };
     let Some(at) = table.column(column) else {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
     let wanted = Some((of, table.columns[at].number));
-    let sequence = seen.state.sequences().find(|sequence| sequence.owned_by == wanted);
-    let name = sequence.and_then(|sequence| reg::relation_name(seen, sequence.oid));
+    let sequence = snapshot.state.sequences().find(|sequence| sequence.owned_by == wanted);
+    let name = sequence.and_then(|sequence| reg::relation_name(snapshot, sequence.oid));
     or_null(name.map(|(schema, name)| format!("{}.{}", super::quoted(&schema), super::quoted(&name))))
 }
 
 /// Returns the OID of a named relation, or NULL if it does not exist.
 fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    match reg::relation_number(seen(env)?, words(&args[0])?) {
+    match reg::relation_number(snapshot(env)?, words(&args[0])?) {
         Ok(number) => Ok(Datum::Oid(number)),
         Err(error) if error.state() == SqlState::UNDEFINED_TABLE => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -143,11 +146,11 @@ fn encoding(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
 }
 
 fn index_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    or_null(definitions::index(seen(env)?, number(&args[0])?, integer(args.get(1))?, is_true(args.get(2))?))
+    or_null(definitions::index(snapshot(env)?, number(&args[0])?, integer(args.get(1))?, is_true(args.get(2))?))
 }
 
 fn constraint_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    or_null(definitions::constraint(seen(env)?, session(env)?, number(&args[0])?, is_true(args.get(1))?)?)
+    or_null(definitions::constraint(snapshot(env)?, session(env)?, number(&args[0])?, is_true(args.get(1))?)?)
 }
 
 /// Executes `pg_get_expr`. The stored text is the one to show; the pretty form has fewer parentheses.
@@ -156,33 +159,33 @@ fn expression(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     if !pretty {
         return Ok(args[0].clone());
     }
-    let state = &seen(env)?.state;
+    let state = &snapshot(env)?.state;
     let Some(table) = state.table_numbered(number(&args[1])?) else { return Ok(args[0].clone()) };
     for column in &table.columns {
         if let Some(default) = &column.default
-            && super::deparse::default(seen(env)?, session(env)?, column, default, false)? == words(&args[0])?
+            && super::deparse::default(snapshot(env)?, session(env)?, column, default, false)? == words(&args[0])?
         {
-            return Ok(text(super::deparse::default(seen(env)?, session(env)?, column, default, true)?));
+            return Ok(text(super::deparse::default(snapshot(env)?, session(env)?, column, default, true)?));
         }
     }
     Ok(args[0].clone())
 }
 
 fn view_definition(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let seen = seen(env)?;
+    let snapshot = snapshot(env)?;
     let of = match &args[0] {
-        Datum::Text(name) => reg::relation_number(seen, name)?,
+        Datum::Text(name) => reg::relation_number(snapshot, name)?,
         other => number(other)?,
     };
     // A column width for wrapping implies the pretty form.
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
-    or_null(definitions::view(seen, session(env)?, of, pretty)?)
+    or_null(definitions::view(snapshot, session(env)?, of, pretty)?)
 }
 
 /// Returns the last value of a sequence, NULL if none was taken.
 fn last_value(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
-    match seen(env)?.state.relation_numbered(of) {
+    match snapshot(env)?.state.relation_numbered(of) {
         Some(Relation::Sequence(sequence)) => {
             let value = *sequence.value.locked();
             Ok(if value.is_called { Datum::Int8(value.last) } else { Datum::Null })
@@ -197,7 +200,7 @@ fn last_value(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 
 fn user(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
-    let name = super::server::role_name(seen(env)?, of);
+    let name = super::server::role_name(snapshot(env)?, of);
     Ok(text(name.unwrap_or_else(|| format!("unknown (OID={of})"))))
 }
 
@@ -213,7 +216,7 @@ fn format_type(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
 }
 
 fn kind_of(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let there = matches!(seen(env)?.state.relation_numbered(number(&args[0])?), Some(Relation::Table(_)));
+    let there = matches!(snapshot(env)?.state.relation_numbered(number(&args[0])?), Some(Relation::Table(_)));
     Ok(Datum::Bool(there))
 }
 

@@ -41,7 +41,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 type Named = [(&'static str, Datum); 3];
 
 fn schema(source: &Source<'_>, number: u32) -> Datum {
-    or_null(reg::schema_name(source.seen, number), text)
+    or_null(reg::schema_name(source.snapshot, number), text)
 }
 
 fn of_table(source: &Source<'_>, table: &TableInfo) -> Named {
@@ -175,7 +175,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         for column in &table.columns {
             let mut rest = vec![("is_nullable", yes_no(!column.not_null)), ("is_updatable", yes_no(true))];
             if let Some(default) = column.default.as_ref().filter(|_| has_default(column)) {
-                let written = deparse::default(source.seen, source.env, column, default, false)?;
+                let written = deparse::default(source.snapshot, source.env, column, default, false)?;
                 rest.push(("column_default", text(written)));
             }
             if let Some(name) = column.collation.and_then(super::pg_type::collation_name) {
@@ -222,7 +222,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("table_name", text(&view.name)),
             (
                 "view_definition",
-                or_null(definitions::view(source.seen, source.env, view.oid, false).ok().flatten(), text),
+                or_null(definitions::view(source.snapshot, source.env, view.oid, false).ok().flatten(), text),
             ),
             ("check_option", text("NONE")),
             ("is_updatable", yes_no(false)),
@@ -238,7 +238,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 fn view_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for view in source.state().views() {
         for used in &view.uses {
-            let Some((of, name)) = reg::relation_name(source.seen, *used) else { continue };
+            let Some((of, name)) = reg::relation_name(source.snapshot, *used) else { continue };
             rows.add([
                 ("view_catalog", text(DATABASE)),
                 ("view_schema", schema(source, view.schema)),
@@ -329,7 +329,7 @@ fn not_nulls<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableI
 fn checks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let ConstraintKind::Check(check) = &constraint.what else { continue };
-        let clause = text(format!("({})", deparse::check(source.seen, source.env, table, check, false)?));
+        let clause = text(format!("({})", deparse::check(source.snapshot, source.env, table, check, false)?));
         rows.add(of_constraint(source, table, &constraint.name).into_iter().chain([("check_clause", clause)]));
     }
     for (table, name, clause) in not_nulls(source) {

@@ -5,10 +5,10 @@
 //!
 //! **Invariant:** every session that is reported to block another has a row of its own, so a join finds it.
 
-use super::functions::{integer, line, seen};
+use super::functions::{integer, line, snapshot};
 use super::server::DATABASE_OID;
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use catalog::State;
+use catalog::CatalogState;
 use engine::{Advisory, LockView, Table, Waited, Wanted};
 use statement::error::SqlResult;
 use std::collections::{BTreeMap, HashMap};
@@ -33,8 +33,8 @@ struct Locks {
 }
 
 impl Locks {
-    fn of(seen: &catalog::Seen) -> Locks {
-        let all = seen.provider.as_ref().map(|provider| provider.locks()).unwrap_or_default();
+    fn of(snapshot: &catalog::CatalogSnapshot) -> Locks {
+        let all = snapshot.provider.as_ref().map(|provider| provider.locks()).unwrap_or_default();
         let of = |lock: &LockView| Some((lock.transaction, pid(lock.session.as_deref())?));
         Locks { sessions: all.iter().filter_map(of).collect(), all }
     }
@@ -57,7 +57,7 @@ impl Locks {
 struct Relations(HashMap<u32, u32>);
 
 impl Relations {
-    fn of(state: &State) -> Relations {
+    fn of(state: &CatalogState) -> Relations {
         let tables = state.tables().map(|table| (table.table.number(), table.oid));
         let sequences = state.sequences().map(|sequence| (sequence.shared.lock.number(), sequence.oid));
         Relations(tables.chain(sequences).collect())
@@ -74,7 +74,7 @@ fn pids(pids: Vec<i32>) -> Datum {
 
 /// Adds the rows of `overtake.locks`.
 pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let locks = Locks::of(source.seen);
+    let locks = Locks::of(source.snapshot);
     let relations = Relations::of(source.state());
     for lock in &locks.all {
         rows.add([
@@ -137,7 +137,7 @@ fn xid(transaction: u64) -> Datum {
 
 /// Adds the rows of `pg_locks`.
 pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let locks = Locks::of(source.seen);
+    let locks = Locks::of(source.snapshot);
     let relations = Relations::of(source.state());
     // Transactions that block others, or wait, hold the lock on themselves.
     let mut alive = BTreeMap::new();
@@ -200,7 +200,7 @@ pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()
 }
 
 /// Describes the object of a lock request.
-pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
+pub(crate) fn named(state: &CatalogState, wanted: &Wanted) -> String {
     if let Some(advisory) = wanted.advisory {
         return match parts(advisory) {
             Some((class, object, parts)) => format!("advisory lock [{DATABASE_OID},{class},{object},{parts}]"),
@@ -223,7 +223,7 @@ pub(crate) fn named(state: &State, wanted: &Wanted) -> String {
 }
 
 /// Describes the waits of a deadlock, one per line.
-pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
+pub(crate) fn circle(state: &CatalogState, circle: &[Waited]) -> String {
     let process = |at: usize| {
         let session = &circle[at % circle.len()].session;
         pid(Some(session)).map_or_else(|| format!("Session \"{session}\""), |pid| format!("Process {pid}"))
@@ -240,7 +240,7 @@ pub(crate) fn circle(state: &State, circle: &[Waited]) -> String {
 /// Executes `pg_blocking_pids`. A woken waiter does not count as waiting, though it may wait again.
 fn blocking_pids(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let waiter = integer(args.first())? as i32;
-    let locks = Locks::of(seen(env)?);
+    let locks = Locks::of(snapshot(env)?);
     let waits = |lock: &&LockView| !lock.granted && !lock.woken && locks.whose(lock.transaction) == waiter;
     let mut all: Vec<i32> = locks.all.iter().filter(waits).flat_map(|lock| locks.blockers(lock)).collect();
     all.sort_unstable();

@@ -2,7 +2,7 @@
 //! are read.
 //!
 //! The catalog declares the tables ([`catalog::SystemTable`]). Rows are computed from the catalog snapshot of the
-//! statement ([`Seen`]), from its settings, and from the state of the server ([`catalog::Provider`]). A table without a
+//! statement ([`CatalogSnapshot`]), from its settings, and from the state of the server ([`catalog::Provider`]). A table without a
 //! line in `filled` has no rows: there are no such objects here.
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
@@ -28,10 +28,10 @@ mod views;
 
 use crate::session::Env;
 use catalog::system::{INFORMATION_SCHEMA, OWN_SCHEMA};
-use catalog::{Relation, Seen, State, SystemColumn, SystemTable};
+use catalog::{CatalogSnapshot, CatalogState, Relation, SystemColumn, SystemTable};
 pub(crate) use functions::all_functions;
 pub(crate) use pg_type::collation_named;
-pub(crate) use reg::{SeenNames, quoted};
+pub(crate) use reg::{SnapshotNames, quoted};
 use statement::error::SqlResult;
 use syntax::lex::{Category, Keyword};
 use types::Kind;
@@ -40,13 +40,13 @@ use types::datum::Datum;
 
 /// Sources of the rows: the statement's catalog snapshot and its session.
 pub(crate) struct Source<'s> {
-    pub(crate) seen: &'s Seen,
+    pub(crate) snapshot: &'s CatalogSnapshot,
     pub(crate) env: &'s Env,
 }
 
 impl Source<'_> {
-    pub(crate) fn state(&self) -> &State {
-        &self.seen.state
+    pub(crate) fn state(&self) -> &CatalogState {
+        &self.snapshot.state
     }
 }
 
@@ -178,14 +178,14 @@ fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// # Errors
 /// Errors of the functions that compute the rows.
 pub(crate) fn rows(table: &SystemTable, env: &Env) -> SqlResult<Vec<Box<[Datum]>>> {
-    let Some(seen) = env.seen.as_deref() else { return Ok(Vec::new()) };
+    let Some(snapshot) = env.catalog_snapshot.as_deref() else { return Ok(Vec::new()) };
     let mut rows = Rows { table, rows: Vec::new() };
-    let source = Source { seen, env };
-    if let Some(Relation::Sequence(sequence)) = seen.state.relation_numbered(table.oid) {
+    let source = Source { snapshot, env };
+    if let Some(Relation::Sequence(sequence)) = snapshot.state.relation_numbered(table.oid) {
         relations::row_of_sequence(sequence, &mut rows);
     } else if let Some(fill) = filled(&table.schema, &table.name) {
         fill(&source, &mut rows)?;
-    } else if let Some(provider) = &seen.provider {
+    } else if let Some(provider) = &snapshot.provider {
         for line in provider.lines(&table.schema, &table.name) {
             rows.add(line);
         }

@@ -6,9 +6,9 @@
 //! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; unknown OIDs yield
 //! NULL.
 
-use super::functions::{line, number, seen};
+use super::functions::{line, number, snapshot};
 use super::reg;
-use catalog::{Relation, Seen};
+use catalog::{CatalogSnapshot, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::Kind;
 use types::datum::Datum;
@@ -62,17 +62,17 @@ impl Known {
 }
 
 /// Returns a role's name, and true if it is a superuser; `None` for an unknown OID.
-fn role(seen: &Seen, given: &Datum) -> SqlResult<Option<(String, bool)>> {
+fn role(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<(String, bool)>> {
     let name = match given {
         Datum::Text(name) => (**name).to_owned(),
-        other => match super::server::role_name(seen, number(other)?) {
+        other => match super::server::role_name(snapshot, number(other)?) {
             Some(name) => name,
             None => return Ok(None),
         },
     };
-    match seen.roles.get(&name) {
+    match snapshot.roles.get(&name) {
         Some(role) => Ok(Some((name, role.is_superuser))),
-        None if name == "public" || super::server::role_number(seen, &name).is_some() => Ok(Some((name, false))),
+        None if name == "public" || super::server::role_number(snapshot, &name).is_some() => Ok(Some((name, false))),
         None if matches!(given, Datum::Text(_)) => Err(no_role(&name)),
         None => Ok(Some((name, false))),
     }
@@ -92,37 +92,37 @@ impl Object {
     const OF_SYSTEM: Object = Object { owner: None, is_system: true };
 }
 
-type Find = fn(&Seen, &Datum) -> SqlResult<Option<Object>>;
+type Find = fn(&CatalogSnapshot, &Datum) -> SqlResult<Option<Object>>;
 
-fn relation(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
     let of = match given {
-        Datum::Text(name) => reg::relation_number(seen, name)?,
+        Datum::Text(name) => reg::relation_number(snapshot, name)?,
         other => number(other)?,
     };
-    let owner = match seen.state.relation_numbered(of) {
+    let owner = match snapshot.state.relation_numbered(of) {
         Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
         Some(Relation::View(view)) => &view.owner,
         Some(Relation::Sequence(sequence)) => &sequence.owner,
-        None => return Ok(catalog::system::numbered(of, Some(seen)).map(|_| Object::OF_SYSTEM)),
+        None => return Ok(catalog::system::numbered(of, Some(snapshot)).map(|_| Object::OF_SYSTEM)),
     };
     Ok(Some(Object { owner: Some(owner.clone()), is_system: false }))
 }
 
-fn schema(seen: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
     let name = match given {
-        Datum::Text(name) if reg::schema_number(seen, name).is_none() => {
+        Datum::Text(name) if reg::schema_number(snapshot, name).is_none() => {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
         }
         Datum::Text(name) => Some((**name).to_owned()),
-        other => reg::schema_name(seen, number(other)?),
+        other => reg::schema_name(snapshot, number(other)?),
     };
-    Ok(name.map(|name| match seen.state.schema(&name) {
+    Ok(name.map(|name| match snapshot.state.schema(&name) {
         Some(schema) => Object { owner: Some(schema.owner.clone()), is_system: false },
         None => Object::OF_SYSTEM,
     }))
 }
 
-fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
+fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
     let is_ours = match given {
         Datum::Text(name) if **name != *catalog::DATABASE => {
             return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")));
@@ -134,25 +134,25 @@ fn database(_: &Seen, given: &Datum) -> SqlResult<Option<Object>> {
 }
 
 /// Returns the object for functions, types, languages and tablespaces: all of them are the system's.
-fn of_system(_: &Seen, _: &Datum) -> SqlResult<Option<Object>> {
+fn of_system(_: &CatalogSnapshot, _: &Datum) -> SqlResult<Option<Object>> {
     Ok(Some(Object::OF_SYSTEM))
 }
 
 /// Evaluates a privilege function. The arguments are an optional role, the object, a column if `has_column`, and the
 /// privilege.
 fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let seen = seen(env)?;
+    let snapshot = snapshot(env)?;
     let rest = if has_column { 3 } else { 2 };
     let who = match args.len().checked_sub(rest) {
-        Some(1) => role(seen, &args[0])?,
-        _ => role(seen, &Datum::text(env.user()))?,
+        Some(1) => role(snapshot, &args[0])?,
+        _ => role(snapshot, &Datum::text(env.user()))?,
     };
     let at = args.len() - rest;
-    let object = find(seen, &args[at])?;
+    let object = find(snapshot, &args[at])?;
     let wanted = known.read(words(&args[args.len() - 1])?)?;
     let (Some((name, is_superuser)), Some(object)) = (who, object) else { return Ok(Datum::Null) };
     if has_column
-        && let Some(is_there) = column_is_there(seen, &args[at], &args[at + 1])?
+        && let Some(is_there) = column_is_there(snapshot, &args[at], &args[at + 1])?
         && !is_there
     {
         return Ok(Datum::Null);
@@ -164,12 +164,12 @@ fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn Ca
 }
 
 /// Returns true if the table has the column with this number. An unknown name is an error.
-fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
+fn column_is_there(snapshot: &CatalogSnapshot, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
     let of = match of {
-        Datum::Text(name) => reg::relation_number(seen, name)?,
+        Datum::Text(name) => reg::relation_number(snapshot, name)?,
         other => number(other)?,
     };
-    let names: Vec<(i16, String)> = match seen.state.relation_numbered(of) {
+    let names: Vec<(i16, String)> = match snapshot.state.relation_numbered(of) {
         Some(Relation::Table(table)) => {
             table.columns.iter().map(|column| (column.number, column.name.clone())).collect()
         }
@@ -178,7 +178,7 @@ fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<
     };
     match column {
         Datum::Text(wanted) if names.iter().all(|(_, name)| **name != **wanted) => {
-            let (_, relation) = reg::relation_name(seen, of).unwrap_or_default();
+            let (_, relation) = reg::relation_name(snapshot, of).unwrap_or_default();
             let message = format!("column \"{wanted}\" of relation \"{relation}\" does not exist");
             Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
         }
@@ -189,10 +189,10 @@ fn column_is_there(seen: &Seen, of: &Datum, column: &Datum) -> SqlResult<Option<
 
 /// Executes `pg_has_role`. Roles have no members: a role has itself, and a superuser has all.
 fn has_role(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let seen = seen(env)?;
+    let snapshot = snapshot(env)?;
     let at = args.len() - 2;
-    let who = if at == 0 { role(seen, &Datum::text(env.user()))? } else { role(seen, &args[0])? };
-    let whose = role(seen, &args[at])?;
+    let who = if at == 0 { role(snapshot, &Datum::text(env.user()))? } else { role(snapshot, &args[0])? };
+    let whose = role(snapshot, &args[at])?;
     OF_ROLES.read(words(&args[at + 1])?)?;
     let (Some((who, is_superuser)), Some((whose, _))) = (who, whose) else { return Ok(Datum::Bool(false)) };
     Ok(Datum::Bool(is_superuser || who == whose))

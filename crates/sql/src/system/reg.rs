@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a written name can be read again, by the same search path.
 
-use catalog::{Relation, Seen};
+use catalog::{CatalogSnapshot, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 pub(crate) use syntax::names::quoted_name as quoted;
@@ -11,45 +11,45 @@ use types::PG_CATALOG;
 use types::naming::Naming;
 
 /// Returns the name of a schema.
-pub(super) fn schema_name(seen: &Seen, oid: u32) -> Option<String> {
+pub(super) fn schema_name(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
     let fixed = catalog::system::SCHEMAS.iter().find(|(number, _)| *number == oid).map(|(_, name)| (*name).to_owned());
-    fixed.or_else(|| seen.state.schema_numbered(oid).map(|schema| schema.name.clone()))
+    fixed.or_else(|| snapshot.state.schema_numbered(oid).map(|schema| schema.name.clone()))
 }
 
 /// Returns the OID of a schema.
-pub(super) fn schema_number(seen: &Seen, name: &str) -> Option<u32> {
+pub(super) fn schema_number(snapshot: &CatalogSnapshot, name: &str) -> Option<u32> {
     let fixed = catalog::system::SCHEMAS.iter().find(|(_, fixed)| *fixed == name).map(|(number, _)| *number);
-    fixed.or_else(|| seen.state.schema(name).map(|schema| schema.oid))
+    fixed.or_else(|| snapshot.state.schema(name).map(|schema| schema.oid))
 }
 
 /// Returns the schema and the name of a relation, the system's included.
-pub(super) fn relation_name(seen: &Seen, oid: u32) -> Option<(String, String)> {
-    if let Some(relation) = seen.state.relation_numbered(oid) {
-        return Some((schema_name(seen, relation.schema())?, relation.name().to_owned()));
+pub(super) fn relation_name(snapshot: &CatalogSnapshot, oid: u32) -> Option<(String, String)> {
+    if let Some(relation) = snapshot.state.relation_numbered(oid) {
+        return Some((schema_name(snapshot, relation.schema())?, relation.name().to_owned()));
     }
-    catalog::system::numbered(oid, Some(seen)).map(|table| (table.schema.clone(), table.name.clone()))
+    catalog::system::numbered(oid, Some(snapshot)).map(|table| (table.schema.clone(), table.name.clone()))
 }
 
 /// Returns the OID of the relation that a name without a schema means.
-pub(super) fn relation_by_path(seen: &Seen, name: &str) -> Option<u32> {
-    search_path(seen).find_map(|schema| relation_in(seen, schema, name))
+pub(super) fn relation_by_path(snapshot: &CatalogSnapshot, name: &str) -> Option<u32> {
+    search_path(snapshot).find_map(|schema| relation_in(snapshot, schema, name))
 }
 
 /// Returns the schemas of the search path, `pg_catalog` first unless the path names it.
-pub(super) fn search_path(seen: &Seen) -> impl Iterator<Item = &str> {
-    let implied = (!seen.path.iter().any(|schema| schema == PG_CATALOG)).then_some(PG_CATALOG);
-    implied.into_iter().chain(seen.path.iter().map(String::as_str))
+pub(super) fn search_path(snapshot: &CatalogSnapshot) -> impl Iterator<Item = &str> {
+    let implied = (!snapshot.path.iter().any(|schema| schema == PG_CATALOG)).then_some(PG_CATALOG);
+    implied.into_iter().chain(snapshot.path.iter().map(String::as_str))
 }
 
-fn relation_in(seen: &Seen, schema: &str, name: &str) -> Option<u32> {
-    let own = seen.state.relation_in(schema, name).map(Relation::oid);
-    own.or_else(|| catalog::system::find(schema, name, Some(seen)).map(|table| table.oid))
+fn relation_in(snapshot: &CatalogSnapshot, schema: &str, name: &str) -> Option<u32> {
+    let own = snapshot.state.relation_in(schema, name).map(Relation::oid);
+    own.or_else(|| catalog::system::find(schema, name, Some(snapshot)).map(|table| table.oid))
 }
 
 /// Returns the name of a relation, with the schema if the search path does not find it.
-pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
-    let (schema, name) = relation_name(seen, oid)?;
-    if relation_by_path(seen, &name) == Some(oid) {
+pub(super) fn relation_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
+    let (schema, name) = relation_name(snapshot, oid)?;
+    if relation_by_path(snapshot, &name) == Some(oid) {
         return Some(quoted(&name));
     }
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
@@ -57,9 +57,9 @@ pub(super) fn relation_shown(seen: &Seen, oid: u32) -> Option<String> {
 
 /// Catalog snapshot of a statement as the source of names for `regclass` and similar types.
 #[derive(Debug)]
-pub(crate) struct SeenNames(pub(crate) Arc<Seen>);
+pub(crate) struct SnapshotNames(pub(crate) Arc<CatalogSnapshot>);
 
-impl Naming for SeenNames {
+impl Naming for SnapshotNames {
     fn name_of(&self, kind: Kind, oid: u32) -> Option<String> {
         if !matches!(kind, Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole) {
             return None;
@@ -67,31 +67,30 @@ impl Naming for SeenNames {
         if oid == 0 {
             return Some("-".to_owned());
         }
-        let seen = &self.0;
+        let snapshot = &self.0;
         match kind {
-            Kind::Regclass => relation_shown(seen, oid),
-            Kind::Regnamespace => schema_name(seen, oid).map(|name| quoted(&name)),
-            Kind::Regrole => super::server::role_name(seen, oid).map(|name| quoted(&name)),
+            Kind::Regclass => relation_shown(snapshot, oid),
+            Kind::Regnamespace => schema_name(snapshot, oid).map(|name| quoted(&name)),
+            Kind::Regrole => super::server::role_name(snapshot, oid).map(|name| quoted(&name)),
             Kind::Regproc => super::pg_type::function_name(oid),
             _ => None,
         }
     }
 
     fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
-        let seen = &self.0;
+        let snapshot = &self.0;
         let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
         let parts = syntax::names::name_parts(name)
             .ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
         match kind {
-            Kind::Regclass => relation_number(seen, name),
+            Kind::Regclass => relation_number(snapshot, name),
             Kind::Regnamespace => match &parts[..] {
-                [name] => schema_number(seen, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
+                [name] => schema_number(snapshot, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
                 _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
             },
             Kind::Regrole => match &parts[..] {
-                [name] => {
-                    super::server::role_number(seen, name).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role"))
-                }
+                [name] => super::server::role_number(snapshot, name)
+                    .ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role")),
                 _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
             },
             _ => {
@@ -110,14 +109,14 @@ impl Naming for SeenNames {
 ///
 /// # Errors
 /// `42P01`, `42602`
-pub(super) fn relation_number(seen: &Seen, text: &str) -> SqlResult<u32> {
-    let found = seen.state.relation_written(&seen.path, text).map(Relation::oid);
+pub(super) fn relation_number(snapshot: &CatalogSnapshot, text: &str) -> SqlResult<u32> {
+    let found = snapshot.state.relation_written(&snapshot.path, text).map(Relation::oid);
     let system = match syntax::names::name_parts(text).as_deref() {
-        Some([name]) => catalog::system::find(PG_CATALOG, name, Some(seen))
-            .or_else(|| seen.path.iter().find_map(|schema| catalog::system::find(schema, name, Some(seen)))),
-        Some([schema, name]) => catalog::system::find(schema, name, Some(seen)),
+        Some([name]) => catalog::system::find(PG_CATALOG, name, Some(snapshot))
+            .or_else(|| snapshot.path.iter().find_map(|schema| catalog::system::find(schema, name, Some(snapshot)))),
+        Some([schema, name]) => catalog::system::find(schema, name, Some(snapshot)),
         Some([database, schema, name]) if database == catalog::DATABASE => {
-            catalog::system::find(schema, name, Some(seen))
+            catalog::system::find(schema, name, Some(snapshot))
         }
         _ => None,
     };

@@ -41,7 +41,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 
 /// Returns all system tables, the server's included.
 pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
-    catalog::system::tables().iter().cloned().chain(catalog::system::provided(Some(source.seen))).collect()
+    catalog::system::tables().iter().cloned().chain(catalog::system::provided(Some(source.snapshot))).collect()
 }
 
 fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -49,7 +49,7 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
         let own = source.state().schema(&name);
         // The owner of the database owns this schema, as in PostgreSQL.
         let is_fresh = own.is_some_and(|schema| schema.name == PUBLIC && schema.owner == OWNER);
-        let owner = own.and_then(|schema| super::server::role_number(source.seen, &schema.owner));
+        let owner = own.and_then(|schema| super::server::role_number(source.snapshot, &schema.owner));
         let owner = if is_fresh { super::server::DATABASE_OWNER } else { owner.unwrap_or(super::server::SUPERUSER) };
         let mut row = vec![("oid", oid(number)), ("nspname", text(name)), ("nspowner", oid(owner))];
         if is_fresh {
@@ -65,14 +65,14 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
     let fixed = SCHEMAS
         .iter()
-        .filter(|(_, name)| *name != catalog::system::OWN_SCHEMA || source.seen.provider.is_some())
+        .filter(|(_, name)| *name != catalog::system::OWN_SCHEMA || source.snapshot.provider.is_some())
         .map(|(number, name)| (*number, (*name).to_owned()));
     fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
 }
 
 /// Returns the OID of a relation's owner.
 fn owner(source: &Source<'_>, name: &str) -> Datum {
-    oid(super::server::role_number(source.seen, name).unwrap_or(super::server::SUPERUSER))
+    oid(super::server::role_number(source.snapshot, name).unwrap_or(super::server::SUPERUSER))
 }
 
 fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -257,7 +257,7 @@ fn defaults(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("oid", oid(number)),
             ("adrelid", oid(table.oid)),
             ("adnum", int(i64::from(column.number))),
-            ("adbin", text(deparse::default(source.seen, source.env, column, default, false)?)),
+            ("adbin", text(deparse::default(source.snapshot, source.env, column, default, false)?)),
         ]);
     }
     Ok(())
@@ -360,7 +360,7 @@ const OWN_EXTENSION: u32 = 13_209;
 const OWN_SCHEMA_OID: u32 = 13_208;
 
 fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    if source.seen.provider.is_some() {
+    if source.snapshot.provider.is_some() {
         rows.add([
             ("oid", oid(OWN_EXTENSION)),
             ("extname", text(catalog::system::OWN_SCHEMA)),
@@ -414,10 +414,10 @@ fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("deptype", text(how)),
             ]);
         };
-    if source.seen.provider.is_some() {
+    if source.snapshot.provider.is_some() {
         let extension = (PG_EXTENSION, OWN_EXTENSION, 0);
         add((PG_NAMESPACE, OWN_SCHEMA_OID, 0), extension, "e");
-        for table in catalog::system::provided(Some(source.seen)) {
+        for table in catalog::system::provided(Some(source.snapshot)) {
             add((PG_CLASS, table.oid, 0), extension, "e");
         }
     }

@@ -3,7 +3,7 @@
 //! **Invariant:** every owner of an object has a role, so OIDs of owners can be looked up.
 
 use super::{Rows, Source, array, int, oid, or_null, text, yes};
-use catalog::{DATABASE, Seen};
+use catalog::{CatalogSnapshot, DATABASE};
 use settings::roles::{Role, SettingList};
 use statement::error::SqlResult;
 use types::datum::Datum;
@@ -30,21 +30,21 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 }
 
 /// Returns all roles by OID and name.
-fn all_roles(seen: &Seen) -> Vec<(u32, String, Role)> {
-    seen.roles.all().into_iter().map(|(name, role)| (role.oid, name, role)).collect()
+fn all_roles(snapshot: &CatalogSnapshot) -> Vec<(u32, String, Role)> {
+    snapshot.roles.all().into_iter().map(|(name, role)| (role.oid, name, role)).collect()
 }
 
 /// Returns the name of a role.
-pub(super) fn role_name(seen: &Seen, number: u32) -> Option<String> {
+pub(super) fn role_name(snapshot: &CatalogSnapshot, number: u32) -> Option<String> {
     if number == DATABASE_OWNER {
         return Some("pg_database_owner".to_owned());
     }
-    all_roles(seen).into_iter().find(|(own, ..)| *own == number).map(|(_, name, _)| name)
+    all_roles(snapshot).into_iter().find(|(own, ..)| *own == number).map(|(_, name, _)| name)
 }
 
 /// Returns the OID of a role.
-pub(super) fn role_number(seen: &Seen, name: &str) -> Option<u32> {
-    seen.roles.get(name).map(|role| role.oid)
+pub(super) fn role_number(snapshot: &CatalogSnapshot, name: &str) -> Option<u32> {
+    snapshot.roles.get(name).map(|role| role.oid)
 }
 
 fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -64,7 +64,7 @@ fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name, role) in all_roles(source.seen) {
+    for (number, name, role) in all_roles(source.snapshot) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name)), ("rolpassword", text("********"))]);
         row.push(("rolconfig", config(&role.settings)));
@@ -107,8 +107,8 @@ fn role_settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             rows.add([("setdatabase", oid(database)), ("setrole", oid(role)), ("setconfig", config(settings))]);
         }
     };
-    add(DATABASE_OID, 0, &source.seen.roles.of_database(DATABASE));
-    for (number, _, role) in all_roles(source.seen) {
+    add(DATABASE_OID, 0, &source.snapshot.roles.of_database(DATABASE));
+    for (number, _, role) in all_roles(source.snapshot) {
         add(0, number, &role.settings);
         role.settings_in.get(DATABASE).into_iter().for_each(|settings| add(DATABASE_OID, number, settings));
     }
@@ -131,9 +131,9 @@ fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
 
 fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     // Password verifiers are shown to superusers only.
-    let asks = source.seen.roles.get(&source.env.user);
+    let asks = source.snapshot.roles.get(&source.env.user);
     let is_asked_by_superuser = asks.is_some_and(|role| role.is_superuser);
-    for (number, name, role) in all_roles(source.seen) {
+    for (number, name, role) in all_roles(source.snapshot) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name))]);
         if is_asked_by_superuser {
@@ -146,7 +146,7 @@ fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 fn users(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    for (number, name, role) in all_roles(source.seen).into_iter().filter(|(_, _, role)| role.may_log_in) {
+    for (number, name, role) in all_roles(source.snapshot).into_iter().filter(|(_, _, role)| role.may_log_in) {
         rows.add([
             ("usename", text(name)),
             ("usesysid", oid(number)),

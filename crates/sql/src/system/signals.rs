@@ -3,7 +3,7 @@
 //! **Invariant:** only a superuser cancels or terminates a superuser's session, and only the role itself, or a
 //! superuser, another one.
 
-use super::functions::{integer, line, seen, session};
+use super::functions::{integer, line, session, snapshot};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Signal;
 use types::Kind;
@@ -11,11 +11,11 @@ use types::datum::Datum;
 use types::ops::{CallContext, Function};
 
 fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Datum> {
-    let seen = seen(env)?;
+    let snapshot = snapshot(env)?;
     let pid = integer(args.first())? as i32;
-    let Some(provider) = &seen.provider else { return Ok(Datum::Bool(false)) };
+    let Some(provider) = &snapshot.provider else { return Ok(Datum::Bool(false)) };
     let Some(whose) = provider.role_of(pid) else { return Ok(Datum::Bool(false)) };
-    let is_superuser = |name: &str| seen.roles.get(name).is_some_and(|role| role.is_superuser);
+    let is_superuser = |name: &str| snapshot.roles.get(name).is_some_and(|role| role.is_superuser);
     let what = match signal {
         Signal::Cancel => "cancel",
         Signal::Terminate => "terminate",

@@ -3,9 +3,9 @@
 //! **Invariant:** sizes are estimates: the number of row IDs that the engine has assigned, times the size of a row with
 //! such columns. Tables that are computed when they are read have size 0.
 
-use super::functions::{line, number, seen};
+use super::functions::{line, number, snapshot};
 use super::text;
-use catalog::{IndexInfo, Relation, Seen, TableInfo};
+use catalog::{CatalogSnapshot, IndexInfo, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::datum::Datum;
 use types::ops::get::{int, text as words};
@@ -54,15 +54,15 @@ fn indexes(table: &TableInfo) -> u64 {
 }
 
 /// Returns the bytes of a relation; `None` if it does not exist.
-fn bytes(seen: &Seen, of: u32, part: Part) -> Option<u64> {
-    let (own, indexes) = match seen.state.relation_numbered(of) {
+fn bytes(snapshot: &CatalogSnapshot, of: u32, part: Part) -> Option<u64> {
+    let (own, indexes) = match snapshot.state.relation_numbered(of) {
         Some(Relation::Table(table)) => (rows(table), indexes(table)),
         Some(Relation::Index { table, position }) => {
             (table.indexes.get(*position).map_or(0, |own| index(table, own)), 0)
         }
         Some(Relation::Sequence(_)) => (SEQUENCE_BYTES, 0),
         Some(Relation::View(_)) => (0, 0),
-        None => catalog::system::numbered(of, Some(seen)).map(|_| (0, 0))?,
+        None => catalog::system::numbered(of, Some(snapshot)).map(|_| (0, 0))?,
     };
     Some(match part {
         Part::Own => own,
@@ -76,24 +76,24 @@ fn counted(bytes: Option<u64>) -> Datum {
 }
 
 fn of(part: Part, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    Ok(counted(bytes(seen(env)?, number(&args[0])?, part)))
+    Ok(counted(bytes(snapshot(env)?, number(&args[0])?, part)))
 }
 
 fn of_fork(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match words(&args[1])? {
         "main" => of(Part::Own, args, env),
-        "fsm" | "vm" | "init" => Ok(counted(bytes(seen(env)?, number(&args[0])?, Part::Own).map(|_| 0))),
+        "fsm" | "vm" | "init" => Ok(counted(bytes(snapshot(env)?, number(&args[0])?, Part::Own).map(|_| 0))),
         _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
             .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
     }
 }
 
-fn all(seen: &Seen) -> u64 {
-    seen.state.tables().map(|table| rows(table) + indexes(table)).sum()
+fn all(snapshot: &CatalogSnapshot) -> u64 {
+    snapshot.state.tables().map(|table| rows(table) + indexes(table)).sum()
 }
 
 fn of_database(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    let seen = seen(env)?;
+    let snapshot = snapshot(env)?;
     let is_ours = match &args[0] {
         Datum::Text(name) if **name == *catalog::DATABASE => true,
         Datum::Text(name) => {
@@ -102,7 +102,7 @@ fn of_database(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
         }
         other => number(other)? == super::server::DATABASE_OID,
     };
-    Ok(counted(is_ours.then(|| all(seen))))
+    Ok(counted(is_ours.then(|| all(snapshot))))
 }
 
 fn of_tablespace(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
@@ -110,8 +110,8 @@ fn of_tablespace(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
         Datum::Text(name) => &**name == "pg_default",
         other => number(other)? == 1663,
     };
-    let seen = seen(env)?;
-    Ok(counted(Some(if is_default { all(seen) } else { 0 })))
+    let snapshot = snapshot(env)?;
+    Ok(counted(Some(if is_default { all(snapshot) } else { 0 })))
 }
 
 /// Formats bytes in a readable unit, as PostgreSQL rounds them.

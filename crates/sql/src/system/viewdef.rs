@@ -7,7 +7,7 @@
 use super::deparse::{Shown, Writer};
 use super::{quoted, reg};
 use crate::session::Env;
-use catalog::{Relation, Seen, ViewInfo};
+use catalog::{CatalogSnapshot, Relation, ViewInfo};
 use query::bind::kept::name_literals;
 use query::bind::{Binder, NameReference, NameScope, NameTarget};
 use query::plan::Expr;
@@ -22,7 +22,7 @@ use syntax::lex::{Keyword, Span};
 use types::Kind;
 
 /// Returns the query of a view; `None` if it has a part of an unknown kind.
-pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
+pub(super) fn query(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, pretty: bool) -> Option<String> {
     let tree = grammar::query(&view.text).ok()?;
     // Every field of the tree is either written below or required to be absent here.
     let ast::Query { with: None, body, order_by, limit, locking, span: _ } = &tree else { return None };
@@ -45,11 +45,11 @@ pub(super) fn query(seen: &Seen, env: &Env, view: &ViewInfo, pretty: bool) -> Op
     if !locking.is_empty() || !windows.is_empty() || from.is_empty() {
         return None;
     }
-    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
+    let binder = Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     let mut scope = NameScope::default();
     binder.from(from, &mut scope).ok()?;
     let columns = columns(&scope);
-    let writer = Writer { seen, env, columns: &columns, pretty };
+    let writer = Writer { snapshot, env, columns: &columns, pretty };
     let all = Query { binder, scope: &scope, writer, view };
     let mut written = all.targets(distinct, list)?;
     written.push_str(&all.sources(from)?);
@@ -247,7 +247,7 @@ impl Query<'_> {
         if !matches!(found, Relation::Table(_) | Relation::View(_)) {
             return None;
         }
-        let shown = reg::relation_shown(self.writer.seen, found.oid())?;
+        let shown = reg::relation_shown(self.writer.snapshot, found.oid())?;
         match alias {
             None => Some(shown),
             Some(Alias { name: Some(name), columns }) if columns.is_empty() => {
@@ -269,10 +269,10 @@ fn own_name(expr: &ast::Expr) -> Option<&str> {
 /// Returns the query of a view as its author wrote it, with the schemas of relations that the session's search path
 /// does not find, and with the names of the view's columns; `None` if that text does not have this plan. A view that
 /// cannot be bound has no plan to compare.
-pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
+pub(super) fn as_written(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let text = &*view.text;
     let tree = grammar::query(text).ok()?;
-    let binder = Binder::new(&seen.state, &view.path, text, env, Vec::new()).noting();
+    let binder = Binder::new(&snapshot.state, &view.path, text, env, Vec::new()).noting();
     let bound = match binder.query(&tree, None) {
         Ok(bound) => bound,
         Err(error) if error.is_of_names() => return Some(shown(text)),
@@ -282,10 +282,10 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
     let notes = binder.take_notes();
     let mut edits = Edits::default();
     let relations = relations(&notes);
-    ast::visit::query(&tree, &mut Qualifier { seen, text, relations, edits: &mut edits });
-    name_literals(text, &notes, &mut edits, |oid| reg::relation_shown(seen, oid));
+    ast::visit::query(&tree, &mut Qualifier { snapshot, text, relations, edits: &mut edits });
+    name_literals(text, &notes, &mut edits, |oid| reg::relation_shown(snapshot, oid));
     let whole = Span::new(0, text.len());
-    let is_right = |text: &String| plan.is_none_or(|plan| is_same(seen, env, view, plan, text));
+    let is_right = |text: &String| plan.is_none_or(|plan| is_same(snapshot, env, view, plan, text));
     // Every output column gets an alias, since another server may name it differently.
     let aliased = || {
         let mut edits = edits.clone();
@@ -300,7 +300,7 @@ pub(super) fn as_written(seen: &Seen, env: &Env, view: &ViewInfo, plan: Option<&
         let inner = edits.apply(text, whole);
         let names = names.join(", ");
         Some(format!(" SELECT {names}\n   FROM ({inner}) view({names});"))
-            .filter(|text| with_columns(seen, env, view, text).is_some())
+            .filter(|text| with_columns(snapshot, env, view, text).is_some())
     };
     aliased().or_else(plain).or_else(wrapped)
 }
@@ -350,7 +350,7 @@ fn name_column(item: &SelectItem, name: &str, edits: &mut Edits) -> Option<()> {
 
 /// Visitor that adds the schemas of relations to names that need them, and removes them from those that do not.
 struct Qualifier<'q> {
-    seen: &'q Seen,
+    snapshot: &'q CatalogSnapshot,
     text: &'q str,
     /// OIDs of relations by the first bytes of their names' last parts.
     relations: HashMap<u32, u32>,
@@ -361,9 +361,9 @@ impl ast::visit::Visitor for Qualifier<'_> {
     fn relation(&mut self, name: &ObjectName) {
         if let Some(last) = name.parts.last()
             && let Some(oid) = self.relations.get(&last.span.start)
-            && let Some((schema, _)) = reg::relation_name(self.seen, *oid)
+            && let Some((schema, _)) = reg::relation_name(self.snapshot, *oid)
         {
-            let is_found = reg::relation_by_path(self.seen, last) == Some(*oid);
+            let is_found = reg::relation_by_path(self.snapshot, last) == Some(*oid);
             let own = last.span.of(self.text);
             let written = if is_found { own.to_owned() } else { format!("{}.{own}", quoted(&schema)) };
             self.edits.replace(name.span(), written);
@@ -372,17 +372,17 @@ impl ast::visit::Visitor for Qualifier<'_> {
 }
 
 /// Binds the only query of a text by the session's search path.
-fn bound(seen: &Seen, env: &Env, text: &str) -> Option<query::bind::BoundQuery> {
+fn bound(snapshot: &CatalogSnapshot, env: &Env, text: &str) -> Option<query::bind::BoundQuery> {
     let mut parsed = grammar::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
     let ast::Statement::Query(query) = one.statement else { return None };
-    let binder = Binder::new(&seen.state, &seen.path, text, env, Vec::new()).without_expansion();
+    let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).without_expansion();
     binder.query(&query, None).ok()
 }
 
 /// Binds a text by the session's search path. `None` if it is not a query with the columns of the view.
-fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::BoundQuery> {
-    bound(seen, env, text).filter(|bound| {
+fn with_columns(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, text: &str) -> Option<query::bind::BoundQuery> {
+    bound(snapshot, env, text).filter(|bound| {
         let mut columns = bound.columns.iter().zip(&view.columns);
         bound.columns.len() == view.columns.len()
             && columns.all(|(own, (name, kind))| own.name == *name && query::bind::settled(own.kind) == *kind)
@@ -391,16 +391,16 @@ fn with_columns(seen: &Seen, env: &Env, view: &ViewInfo, text: &str) -> Option<q
 
 /// Returns the plan of the view's query, as text; `None` if it cannot be bound. Views that it names are not expanded:
 /// the text of a chain of views would grow with its length, and a view that reaches itself could not be compared.
-pub(super) fn plan_of(seen: &Seen, env: &Env, view: &ViewInfo) -> Option<String> {
-    let binder = Binder::new(&seen.state, &view.path, &view.text, env, Vec::new()).without_expansion();
+pub(super) fn plan_of(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo) -> Option<String> {
+    let binder = Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).without_expansion();
     let tree = grammar::query(&view.text).ok()?;
     binder.query(&tree, None).ok().map(|own| plan_text(&own.plan))
 }
 
 /// Returns true if a text, bound by the session's search path, is the query of the view: it has the view's columns, and
 /// this plan.
-pub(super) fn is_same(seen: &Seen, env: &Env, view: &ViewInfo, plan: &str, text: &str) -> bool {
-    with_columns(seen, env, view, text).is_some_and(|written| plan_text(&written.plan) == plan)
+pub(super) fn is_same(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, plan: &str, text: &str) -> bool {
+    with_columns(snapshot, env, view, text).is_some_and(|written| plan_text(&written.plan) == plan)
 }
 
 /// Returns a plan as text, in which shared queries are numbered by the order of their appearance.

@@ -27,7 +27,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 }
 
 fn schema(source: &Source<'_>, number: u32) -> Datum {
-    or_null(reg::schema_name(source.seen, number), text)
+    or_null(reg::schema_name(source.snapshot, number), text)
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
@@ -66,7 +66,10 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("schemaname", schema(source, view.schema)),
             ("viewname", text(&view.name)),
             ("viewowner", text(&view.owner)),
-            ("definition", or_null(definitions::view(source.seen, source.env, view.oid, false).ok().flatten(), text)),
+            (
+                "definition",
+                or_null(definitions::view(source.snapshot, source.env, view.oid, false).ok().flatten(), text),
+            ),
         ]);
     }
     Ok(())
@@ -79,7 +82,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
                 ("schemaname", schema(source, table.schema)),
                 ("tablename", text(&table.name)),
                 ("indexname", text(&index.name)),
-                ("indexdef", or_null(definitions::index(source.seen, index.oid, 0, false), text)),
+                ("indexdef", or_null(definitions::index(source.snapshot, index.oid, 0, false), text)),
             ]);
         }
     }
