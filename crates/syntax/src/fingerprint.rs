@@ -60,7 +60,7 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
     let mut hash = BEGIN;
     let (mut at, mut count) = (0, 0);
     let mut semicolons = 0;
-    let mut list = List::No;
+    let mut list = ListPosition::No;
     while let Some(&byte) = text.get(at) {
         if byte.is_ascii_whitespace() {
             at += 1;
@@ -82,9 +82,9 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
         }
         if let Some((literal, end)) = literal(text, at) {
             at = end;
-            let is_first = list != List::Values;
-            if list == List::Open {
-                list = List::Values;
+            let is_first = list != ListPosition::Values;
+            if list == ListPosition::Open {
+                list = ListPosition::Values;
             }
             if is_first {
                 see(count, literal);
@@ -98,18 +98,18 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
                 at += 1;
             }
             hash = mix(hash, END_OF_WORD);
-            list = if text[begin..at].eq_ignore_ascii_case(b"in") { List::In } else { List::No };
+            list = if text[begin..at].eq_ignore_ascii_case(b"in") { ListPosition::In } else { ListPosition::No };
         } else if byte == b'"' {
             let end = end_of_quoted(text, at, b'"', false);
             hash = text[at..end].iter().fold(hash, |hash, &byte| mix(hash, byte));
-            (at, list) = (end, List::No);
+            (at, list) = (end, ListPosition::No);
         } else {
             at += 1;
             list = match (list, byte) {
-                (List::In, b'(') => List::Open,
+                (ListPosition::In, b'(') => ListPosition::Open,
                 // Before the next value of the same list.
-                (List::Values, b',') => continue,
-                _ => List::No,
+                (ListPosition::Values, b',') => continue,
+                _ => ListPosition::No,
             };
             hash = mix(hash, byte);
         }
@@ -119,7 +119,7 @@ pub fn walk<'t>(text: &'t [u8], mut see: impl FnMut(usize, Literal<'t>)) -> u64 
 
 /// Position within a list of values that counts as one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
+enum ListPosition {
     No,
     /// After the word `IN`.
     In,

@@ -33,7 +33,7 @@ pub(crate) use functions::all_functions;
 pub(crate) use pg_type::collation_named;
 pub(crate) use reg::{SnapshotNames, quoted};
 use statement::error::SqlResult;
-use syntax::lex::{Category, Keyword};
+use syntax::lex::{Keyword, KeywordCategory};
 use types::Kind;
 use types::PG_CATALOG;
 use types::datum::Datum;
@@ -156,10 +156,10 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
 fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     for word in Keyword::ALL {
         let (code, about) = match word.category() {
-            Category::Unreserved => ("U", "unreserved"),
-            Category::ColumnName => ("C", "unreserved (cannot be function or type name)"),
-            Category::TypeOrFunction => ("T", "reserved (can be function or type name)"),
-            Category::Reserved => ("R", "reserved"),
+            KeywordCategory::Unreserved => ("U", "unreserved"),
+            KeywordCategory::ColumnName => ("C", "unreserved (cannot be function or type name)"),
+            KeywordCategory::TypeOrFunction => ("T", "reserved (can be function or type name)"),
+            KeywordCategory::Reserved => ("R", "reserved"),
         };
         let is_bare = word.is_bare_label();
         rows.add([

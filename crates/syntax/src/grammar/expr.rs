@@ -4,7 +4,7 @@
 //! level after an operand: `a < b < c`.
 
 use super::Parser;
-use super::primary::Parenthesised;
+use super::primary::ParenthesisedExpr;
 use crate::ast::{
     Argument, CastStyle, Expr, ExprKind, FunctionCall, IsTest, KeptExpr, LikeKind, Name, ObjectName, OperatorName,
     QuantifiedOf, Quantifier,
@@ -376,14 +376,14 @@ impl Parser<'_> {
     }
 
     /// Parses a query or a single expression in parentheses. A comma is refused at its place.
-    fn single_in_parens(&mut self) -> SqlResult<Parenthesised> {
+    fn single_in_parens(&mut self) -> SqlResult<ParenthesisedExpr> {
         if self.begins_query(1)? || self.ahead(1)? == Lexeme::LeftParen {
             return self.parenthesised();
         }
         self.expect(Lexeme::LeftParen)?;
         let one = self.expr()?;
         self.expect(Lexeme::RightParen)?;
-        Ok(Parenthesised::Expr(one))
+        Ok(ParenthesisedExpr::Expr(one))
     }
 
     /// Parses a quantified comparison, from the word `ANY` or `ALL` on.
@@ -399,9 +399,9 @@ impl Parser<'_> {
             return Err(self.unexpected());
         }
         let of = Box::new(match self.single_in_parens()? {
-            Parenthesised::Query(query) => QuantifiedOf::Query(query),
-            Parenthesised::Expr(array) => QuantifiedOf::Array(array),
-            Parenthesised::List(_) => return Err(self.unexpected()),
+            ParenthesisedExpr::Query(query) => QuantifiedOf::Query(query),
+            ParenthesisedExpr::Expr(array) => QuantifiedOf::Array(array),
+            ParenthesisedExpr::List(_) => return Err(self.unexpected()),
         });
         Ok(expr(ExprKind::Quantified { value, operator, quantifier, of }, self.since(from)))
     }
@@ -427,9 +427,9 @@ impl Parser<'_> {
                     return Err(self.unexpected());
                 }
                 let kind = match self.parenthesised()? {
-                    Parenthesised::Query(query) => ExprKind::InQuery { value, query, is_not, at },
-                    Parenthesised::Expr(one) => ExprKind::InList { value, list: vec![one], is_not, at },
-                    Parenthesised::List(list) => ExprKind::InList { value, list, is_not, at },
+                    ParenthesisedExpr::Query(query) => ExprKind::InQuery { value, query, is_not, at },
+                    ParenthesisedExpr::Expr(one) => ExprKind::InList { value, list: vec![one], is_not, at },
+                    ParenthesisedExpr::List(list) => ExprKind::InList { value, list, is_not, at },
                 };
                 return Ok((expr(kind, self.since(from)), false));
             }

@@ -137,27 +137,27 @@ impl Parser<'_> {
             return self.query_item(query, is_lateral, from, paren);
         }
         match self.within(Self::enclosed)? {
-            Enclosed::Query(query) => self.query_item(*query, false, from, paren),
-            Enclosed::Item(item) => self.aliased_join(item, from),
+            ParenthesisedFrom::Query(query) => self.query_item(*query, false, from, paren),
+            ParenthesisedFrom::Item(item) => self.aliased_join(item, from),
         }
     }
 
     /// Parses the contents of parentheses, at the current token.
-    fn enclosed(&mut self) -> SqlResult<Enclosed> {
+    fn enclosed(&mut self) -> SqlResult<ParenthesisedFrom> {
         if self.begins_query(1)? {
-            return Ok(Enclosed::Query(Box::new(self.query_in_parens()?)));
+            return Ok(ParenthesisedFrom::Query(Box::new(self.query_in_parens()?)));
         }
         self.expect(Lexeme::LeftParen)?;
         let from = self.token.span;
         let item = if self.is(Lexeme::LeftParen) {
             match self.within(Self::enclosed)? {
-                Enclosed::Query(query) if self.is(Lexeme::RightParen) || self.continues_query() => {
+                ParenthesisedFrom::Query(query) if self.is(Lexeme::RightParen) || self.continues_query() => {
                     let query = self.query_behind(*query)?;
                     self.expect(Lexeme::RightParen)?;
-                    return Ok(Enclosed::Query(Box::new(query)));
+                    return Ok(ParenthesisedFrom::Query(Box::new(query)));
                 }
-                Enclosed::Query(query) => self.query_item(*query, false, from, from)?,
-                Enclosed::Item(item) => self.aliased_join(item, from)?,
+                ParenthesisedFrom::Query(query) => self.query_item(*query, false, from, from)?,
+                ParenthesisedFrom::Item(item) => self.aliased_join(item, from)?,
             }
         } else {
             self.single_item()?
@@ -168,7 +168,7 @@ impl Parser<'_> {
             return Err(self.unexpected());
         }
         self.expect(Lexeme::RightParen)?;
-        Ok(Enclosed::Item(item))
+        Ok(ParenthesisedFrom::Item(item))
     }
 
     fn query_item(&mut self, query: Query, is_lateral: bool, from: Span, paren: Span) -> SqlResult<FromItem> {
@@ -339,7 +339,7 @@ impl Parser<'_> {
 }
 
 /// Contents of parentheses in `FROM`.
-enum Enclosed {
+enum ParenthesisedFrom {
     Query(Box<Query>),
     Item(FromItem),
 }

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use crate::ast::{Name, ObjectName, OperatorName};
-use crate::lex::{Category, Keyword, Lexeme, Token, value};
+use crate::lex::{Keyword, KeywordCategory, Lexeme, Token, value};
 use crate::names::NAME_MAX;
 use statement::error::{SqlError, SqlResult, SqlState};
 
@@ -14,7 +14,9 @@ impl Parser<'_> {
     pub(super) fn is_column_name(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => true,
-            Lexeme::Keyword(word) => matches!(word.category(), Category::Unreserved | Category::ColumnName),
+            Lexeme::Keyword(word) => {
+                matches!(word.category(), KeywordCategory::Unreserved | KeywordCategory::ColumnName)
+            }
             _ => false,
         }
     }
@@ -23,7 +25,9 @@ impl Parser<'_> {
     pub(super) fn is_function_name(lexeme: Lexeme) -> bool {
         match lexeme {
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => true,
-            Lexeme::Keyword(word) => matches!(word.category(), Category::Unreserved | Category::TypeOrFunction),
+            Lexeme::Keyword(word) => {
+                matches!(word.category(), KeywordCategory::Unreserved | KeywordCategory::TypeOrFunction)
+            }
             _ => false,
         }
     }

@@ -2,11 +2,11 @@
 
 use super::Parser;
 use crate::ast::{CaseBranch, CastStyle, Constant, Expr, ExprKind, Indirection, Name, ObjectName, Query, SessionValue};
-use crate::lex::{Category, Keyword, Lexeme, Span, Token, value};
+use crate::lex::{Keyword, KeywordCategory, Lexeme, Span, Token, value};
 use statement::error::SqlResult;
 
 /// Contents of parentheses.
-pub(super) enum Parenthesised {
+pub(super) enum ParenthesisedExpr {
     /// Query.
     Query(Box<Query>),
     /// Expression.
@@ -102,19 +102,19 @@ impl Parser<'_> {
     }
 
     /// Parses the contents of parentheses, at the current token: a query, an expression, or several.
-    pub(super) fn parenthesised(&mut self) -> SqlResult<Parenthesised> {
+    pub(super) fn parenthesised(&mut self) -> SqlResult<ParenthesisedExpr> {
         if self.begins_query(1)? {
-            return Ok(Parenthesised::Query(Box::new(self.query_in_parens()?)));
+            return Ok(ParenthesisedExpr::Query(Box::new(self.query_in_parens()?)));
         }
         self.expect(Lexeme::LeftParen)?;
         let first = if self.is(Lexeme::LeftParen) {
             let from = self.token.span;
             let operand = match self.within(Self::parenthesised)? {
                 // Parentheses around a query belong to the query until something follows that only an expression has.
-                Parenthesised::Query(query) if self.is(Lexeme::RightParen) || self.continues_query() => {
+                ParenthesisedExpr::Query(query) if self.is(Lexeme::RightParen) || self.continues_query() => {
                     let query = self.query_behind(*query)?;
                     self.expect(Lexeme::RightParen)?;
-                    return Ok(Parenthesised::Query(Box::new(query)));
+                    return Ok(ParenthesisedExpr::Query(Box::new(query)));
                 }
                 inner => self.operand_of(inner, from)?,
             };
@@ -124,25 +124,25 @@ impl Parser<'_> {
         };
         if !self.is(Lexeme::Comma) {
             self.expect(Lexeme::RightParen)?;
-            return Ok(Parenthesised::Expr(first));
+            return Ok(ParenthesisedExpr::Expr(first));
         }
         let mut all = vec![first];
         while self.eat(Lexeme::Comma)? {
             all.push(self.expr()?);
         }
         self.expect(Lexeme::RightParen)?;
-        Ok(Parenthesised::List(all))
+        Ok(ParenthesisedExpr::List(all))
     }
 
     /// Parses the rest of an operand that began with parentheses.
-    fn operand_of(&mut self, inner: Parenthesised, from: Span) -> SqlResult<Expr> {
+    fn operand_of(&mut self, inner: ParenthesisedExpr, from: Span) -> SqlResult<Expr> {
         match inner {
-            Parenthesised::Query(query) => {
+            ParenthesisedExpr::Query(query) => {
                 let span = self.since(from);
                 self.with_indirection(Expr { kind: ExprKind::Subquery(query), span })
             }
-            Parenthesised::Expr(inner) => self.with_indirection(inner),
-            Parenthesised::List(fields) => {
+            ParenthesisedExpr::Expr(inner) => self.with_indirection(inner),
+            ParenthesisedExpr::List(fields) => {
                 let kind = ExprKind::Row { fields, is_explicit: false };
                 let row = Expr { kind, span: self.since(from) };
                 self.overlaps(row)
@@ -380,8 +380,10 @@ impl Parser<'_> {
             _ if opens && self.has_special_call(word) => return self.special(word),
             _ if self.begins_type_literal(word)? => return self.literal_of_type(),
             _ => match word.category() {
-                Category::Reserved => return Err(self.unexpected()),
-                Category::Unreserved | Category::ColumnName | Category::TypeOrFunction => return self.named(),
+                KeywordCategory::Reserved => return Err(self.unexpected()),
+                KeywordCategory::Unreserved | KeywordCategory::ColumnName | KeywordCategory::TypeOrFunction => {
+                    return self.named();
+                }
             },
         };
         Ok(Expr { kind, span: self.since(from) })

@@ -266,9 +266,9 @@ const STATEMENTS: &[&str] = &[
 ];
 
 /// Pseudo-random numbers (xorshift), the same in every run.
-struct Dice(u64);
+struct SoupRandom(u64);
 
-impl Dice {
+impl SoupRandom {
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -282,7 +282,7 @@ impl Dice {
 }
 
 /// Returns words in random order.
-fn soup(dice: &mut Dice) -> String {
+fn soup(dice: &mut SoupRandom) -> String {
     let mut text = String::new();
     for _ in 0..=dice.below(LENGTH_MAX) {
         let space = if dice.below(4) == 0 { "" } else { " " };
@@ -292,7 +292,7 @@ fn soup(dice: &mut Dice) -> String {
 }
 
 /// Returns a statement some of whose words are missing, doubled or replaced.
-fn broken(dice: &mut Dice) -> String {
+fn broken(dice: &mut SoupRandom) -> String {
     let mut words: Vec<&str> = dice.one(STATEMENTS).split_inclusive([' ', '(', ')', ',']).collect();
     for _ in 0..=dice.below(3) {
         let at = dice.below(words.len());
@@ -312,7 +312,7 @@ fn broken(dice: &mut Dice) -> String {
 
 #[test]
 fn random_tokens_never_panic() {
-    let mut dice = Dice(SEED);
+    let mut dice = SoupRandom(SEED);
     let texts = (0..TEXTS).map(|turn| if turn % 2 == 0 { soup(&mut dice) } else { broken(&mut dice) });
     let bad: Vec<String> = texts.filter(|text| panics(text)).collect();
     assert!(bad.is_empty(), "{bad:#?}");

@@ -2,7 +2,7 @@
 
 /// Category of a keyword: the objects that it may name without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
+pub enum KeywordCategory {
     /// Any object.
     Unreserved,
     /// A column or a table, but no function and no type.
@@ -30,7 +30,7 @@ macro_rules! keywords {
             }
 
             /// Returns the category of the keyword.
-            pub fn category(self) -> Category {
+            pub fn category(self) -> KeywordCategory {
                 CATEGORIES[self as usize]
             }
 
@@ -41,7 +41,7 @@ macro_rules! keywords {
         }
 
         const WORDS: &[&str] = &[$($word,)*];
-        const CATEGORIES: &[Category] = &[$(Category::$category,)*];
+        const CATEGORIES: &[KeywordCategory] = &[$(KeywordCategory::$category,)*];
         const BARE: &[bool] = &[$($is_bare,)*];
     };
 }

@@ -8,7 +8,7 @@ mod scan;
 mod span;
 pub mod value;
 
-pub use keyword::{Category, Keyword};
+pub use keyword::{Keyword, KeywordCategory};
 pub use scan::Lexer;
 pub use span::Span;
 

@@ -20,7 +20,7 @@ pub struct Lexer<'t> {
 }
 
 /// Message about a token that has no end, or is malformed.
-type Malformed = &'static str;
+type TokenError = &'static str;
 
 impl<'t> Lexer<'t> {
     /// Creates a lexer at the beginning of a text.
@@ -127,7 +127,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Skips blanks and comments. A comment without an end is reported with its beginning.
-    fn skip_blanks(&mut self) -> SqlResult<Result<(), (usize, Malformed)>> {
+    fn skip_blanks(&mut self) -> SqlResult<Result<(), (usize, TokenError)>> {
         loop {
             match (self.peek(0), self.peek(1)) {
                 (b' ' | b'\t' | b'\n' | b'\r' | b'\x0c', _) => self.skip(is_space)?,
@@ -169,7 +169,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads the token that begins here.
-    fn read(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn read(&mut self) -> SqlResult<Result<Lexeme, TokenError>> {
         let first = self.peek(0);
         let quoted = self.peek(1) == b'\'';
         Ok(match first {
@@ -207,7 +207,7 @@ impl<'t> Lexer<'t> {
 
     /// Reads a literal whose quote is `before` bytes on. Literals with only blanks between them, a line break among
     /// these, are one.
-    fn text_in_quotes(&mut self, before: usize, open: Malformed, escapes: bool) -> SqlResult<Result<(), Malformed>> {
+    fn text_in_quotes(&mut self, before: usize, open: TokenError, escapes: bool) -> SqlResult<Result<(), TokenError>> {
         self.at += before;
         loop {
             if escapes {
@@ -257,7 +257,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads a name in quotes, whose quote is `before - 1` bytes on.
-    fn name_in_quotes(&mut self, before: usize) -> SqlResult<Result<(), Malformed>> {
+    fn name_in_quotes(&mut self, before: usize) -> SqlResult<Result<(), TokenError>> {
         self.at += before;
         let start = self.at;
         loop {
@@ -272,14 +272,14 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn parameter(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn parameter(&mut self) -> SqlResult<Result<Lexeme, TokenError>> {
         self.at += 1;
         self.skip(|byte| byte.is_ascii_digit())?;
         self.without_junk(Lexeme::Parameter, "trailing junk after parameter")
     }
 
     /// Returns the token, unless a name begins immediately after it.
-    fn without_junk(&mut self, lexeme: Lexeme, what: Malformed) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn without_junk(&mut self, lexeme: Lexeme, what: TokenError) -> SqlResult<Result<Lexeme, TokenError>> {
         if !begins_name(self.peek(0)) {
             return Ok(Ok(lexeme));
         }
@@ -287,7 +287,7 @@ impl<'t> Lexer<'t> {
         Ok(Err(what))
     }
 
-    fn number(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn number(&mut self) -> SqlResult<Result<Lexeme, TokenError>> {
         let mut lexeme = Lexeme::Integer;
         self.skip(|byte| byte.is_ascii_digit())?;
         // Two points are a token of their own.
@@ -311,7 +311,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads a dollar-quoted text, or the dollar alone.
-    fn dollar_text(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn dollar_text(&mut self) -> SqlResult<Result<Lexeme, TokenError>> {
         let start = self.at;
         let tag = &self.text.as_bytes()[start + 1..];
         let is_tag = |byte: &u8| continues_name(*byte) && *byte != b'$';
@@ -339,7 +339,7 @@ impl<'t> Lexer<'t> {
 
     /// Reads an operator. It ends before a comment, and before signs of numbers, unless it has a character that no
     /// operator of standard SQL has: `a>-1` compares, `a@-1` is one operator.
-    fn operator(&mut self) -> SqlResult<Result<Lexeme, Malformed>> {
+    fn operator(&mut self) -> SqlResult<Result<Lexeme, TokenError>> {
         let start = self.at;
         self.skip(is_operator)?;
         let all = &self.text[start..self.at];
