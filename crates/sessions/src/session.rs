@@ -20,7 +20,7 @@ use server::front::SessionLimits;
 use server::network::Below;
 use server::stats::{SessionStats, Spent, StatementStage, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
-use sql::session::{Canceller, Outcome, Parked, Portal, Statement, Unbound};
+use sql::session::{Canceller, Outcome, Parked, Portal, PreparationFailure, Statement};
 use stage::Class;
 use statement::error::Cancellation;
 use statement::outcome::{CommandTag, TransactionStatus};
@@ -517,9 +517,9 @@ impl Session {
         loop {
             let awaited = self.sql.await_definitions();
             match self.unless_ended(awaited)? {
-                Unbound::Stands => return Ok(false),
-                Unbound::Again => return Ok(true),
-                Unbound::Parked(parked) => self.wait(&parked).await?,
+                PreparationFailure::Stands => return Ok(false),
+                PreparationFailure::Again => return Ok(true),
+                PreparationFailure::Parked(parked) => self.wait(&parked).await?,
             }
         }
     }

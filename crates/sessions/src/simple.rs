@@ -9,7 +9,7 @@ use crate::session::TEXT_MAX;
 use crate::session::{Session, Streaming, Then, tag_rows};
 use server::door::Marks;
 use server::stats::StatementTotals;
-use sql::session::{Outcome, Part, Statement};
+use sql::session::{Outcome, Statement, StatementText};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::Stop;
@@ -57,7 +57,7 @@ impl Session {
         Ok(())
     }
 
-    async fn one(&mut self, part: &mut Part, place: Place) -> Result<(), Stop> {
+    async fn one(&mut self, part: &mut StatementText, place: Place) -> Result<(), Stop> {
         let text: Arc<str> = part.text.as_str().into();
         if text.len() <= TEXT_MAX {
             let statement = loop {

@@ -10,7 +10,7 @@
 
 use engine::{Engine, EngineConfig};
 use settings::Connect;
-use sql::session::{Database, Outcome, Portal, Session, Step, Unbound};
+use sql::session::{Database, Outcome, Portal, PreparationFailure, Session, Step};
 use std::collections::BTreeMap;
 use types::forms::Forms;
 use types::text;
@@ -100,17 +100,17 @@ impl Here {
                 None => None,
             };
             match own.await_definitions() {
-                Ok(Unbound::Parked(_)) if may_wait => {
+                Ok(PreparationFailure::Parked(_)) if may_wait => {
                     self.waiting.insert(session.to_owned(), Waiting::IsPrepared(text.to_owned()));
                     return None;
                 }
-                Ok(Unbound::Parked(parked)) => {
+                Ok(PreparationFailure::Parked(parked)) => {
                     parked.wait();
                     prepared = None;
                     continue;
                 }
-                Ok(Unbound::Stands) if error.is_some() => break Err(error.unwrap()),
-                Ok(Unbound::Stands | Unbound::Again) => {}
+                Ok(PreparationFailure::Stands) if error.is_some() => break Err(error.unwrap()),
+                Ok(PreparationFailure::Stands | PreparationFailure::Again) => {}
                 Err(error) => break Err(error),
             }
             prepared = Some(own.prepare_once(text, &[]));
@@ -435,7 +435,7 @@ fn an_error_of_binding_needs_no_lock() {
     session.sync().unwrap();
     engine.set_lock_config(engine::LockConfig { entries_max: 0, ..engine.lock_config() });
     assert_eq!(session.prepare("select nothing from t", &[]).unwrap_err().state().0, "42703");
-    assert!(session.is_unbound() && matches!(session.await_definitions(), Ok(Unbound::Stands)));
+    assert!(session.is_unbound() && matches!(session.await_definitions(), Ok(PreparationFailure::Stands)));
     session.fail();
     session.sync().unwrap();
 }
@@ -490,7 +490,7 @@ fn a_statement_has_one_timer() {
     // A statement that fails to bind may be bound again.
     assert!(session.prepare("select nothing", &[]).is_err());
     assert!(session.time_left().unwrap() < all);
-    assert!(matches!(session.await_definitions(), Ok(Unbound::Stands)));
+    assert!(matches!(session.await_definitions(), Ok(PreparationFailure::Stands)));
     assert!(session.time_left().unwrap() < all);
     session.fail();
     session.sync().unwrap();

@@ -5,15 +5,15 @@
 //!
 //! **Invariant:** the table is locked against all writers before the first row is copied.
 
-use super::columns::Draft;
-use super::constraints::{NewConstraint, What, key_word};
-use super::drop::Doomed;
+use super::columns::TableDraft;
+use super::constraints::{NewConstraint, NewConstraintKind, key_word};
+use super::drop::DroppedObjects;
 use super::index::remove_index;
 use super::names::no_table;
-use super::passes::{Pass, Step, Steps, not_prepared, pass_of};
-use super::renames::Changed;
-use super::rewrite::Source;
-use super::{Ddl, Defined, altering};
+use super::passes::{AlterPass, AlterStep, AlterSteps, not_prepared, pass_of};
+use super::renames::ViewChange;
+use super::rewrite::ColumnSource;
+use super::{Ddl, DdlResult, altering};
 use catalog::{ColumnDef, ConstraintKind, IdentityColumn, IndexInfo, Relation, Sequence, TableInfo};
 use engine::TableLock;
 use query::plan::Expr;
@@ -29,17 +29,17 @@ use syntax::grammar;
 use types::ops::CastContext;
 
 /// State of an `ALTER TABLE` that is being executed.
-pub(super) struct Work<'a> {
+pub(super) struct TableAlteration<'a> {
     pub(super) old: Arc<TableInfo>,
-    pub(super) draft: Draft,
+    pub(super) draft: TableDraft,
     /// Source of each column of the draft.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<ColumnSource>,
     /// True if the rows must be copied.
     pub(super) copies: bool,
     /// Steps that are still to be taken.
-    pub(super) steps: Steps<'a>,
+    pub(super) steps: AlterSteps<'a>,
     /// Views that use the table, if it gets a column.
-    views: Vec<Changed>,
+    views: Vec<ViewChange>,
 }
 
 /// Returns the lock on the table that an action takes: the weakest that PostgreSQL takes for it, or the strongest where
@@ -57,13 +57,13 @@ fn lock_of(action: &AlterActionKind) -> TableLock {
 }
 
 impl Ddl<'_> {
-    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<Defined> {
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<DdlResult> {
         // Inheritance does not exist here, so ONLY makes no difference.
         let AlterTable { kind, name, if_exists, is_only: _, actions } = alter;
         for action in actions {
             self.refuse_action(*kind, action)?;
         }
-        let done = Ok(Defined::from(altering(*kind)));
+        let done = Ok(DdlResult::from(altering(*kind)));
         match self.altered(*kind, name, *if_exists)? {
             None => {}
             Some(Relation::Table(old)) => self.alter_columns(&old, actions)?,
@@ -108,26 +108,27 @@ impl Ddl<'_> {
     fn alter_columns(&mut self, old: &Arc<TableInfo>, actions: &[AlterAction]) -> SqlResult<()> {
         let locks = actions.iter().map(|action| lock_of(&action.kind));
         self.lock(old, locks.max().unwrap_or(TableLock::AccessExclusive))?;
-        let sources = (0..old.columns.len()).map(Source::Column).collect();
-        let (draft, old) = (Draft::of(old), Arc::clone(old));
-        let mut work = Work { draft, old, sources, copies: false, steps: Steps::default(), views: Vec::new() };
+        let sources = (0..old.columns.len()).map(ColumnSource::Column).collect();
+        let (draft, old) = (TableDraft::of(old), Arc::clone(old));
+        let mut work =
+            TableAlteration { draft, old, sources, copies: false, steps: AlterSteps::default(), views: Vec::new() };
         for action in actions {
             let step = self.prepared(&work, action)?;
             work.steps.add(pass_of(&action.kind), step);
         }
         while let Some(step) = work.steps.next() {
             match step {
-                Step::Action(action) => self.alter(&mut work, action)?,
-                Step::Retype(retype) => self.retype(&mut work, retype)?,
-                Step::Constraint(constraint) => self.add_table_constraint(&mut work, &constraint)?,
+                AlterStep::Action(action) => self.alter(&mut work, action)?,
+                AlterStep::Retype(retype) => self.retype(&mut work, retype)?,
+                AlterStep::Constraint(constraint) => self.add_table_constraint(&mut work, &constraint)?,
             }
         }
         self.finish_altered(work)
     }
 
     /// Puts a changed table in place, and verifies its new constraints.
-    fn finish_altered(&mut self, work: Work<'_>) -> SqlResult<()> {
-        let Work { old, draft, sources, copies, views, steps: _ } = work;
+    fn finish_altered(&mut self, work: TableAlteration<'_>) -> SqlResult<()> {
+        let TableAlteration { old, draft, sources, copies, views, steps: _ } = work;
         let retyped = self.checks_of_retyped(&draft, &old, &sources)?;
         refuse!(
             self.keeps_snapshot && !retyped.is_empty() =>
@@ -164,7 +165,7 @@ impl Ddl<'_> {
         self.notice(SqlState::WARNING, "storage parameters are ignored".to_owned());
     }
 
-    fn alter<'a>(&mut self, work: &mut Work<'a>, action: &'a AlterActionKind) -> SqlResult<()> {
+    fn alter<'a>(&mut self, work: &mut TableAlteration<'a>, action: &'a AlterActionKind) -> SqlResult<()> {
         match action {
             AlterActionKind::AddColumn { column, if_not_exists } => self.add_new_column(work, column, *if_not_exists),
             AlterActionKind::AddConstraint(constraint) => self.look_at_constraint(work, constraint),
@@ -226,7 +227,7 @@ impl Ddl<'_> {
 
     fn add_new_column<'a>(
         &mut self,
-        work: &mut Work<'a>,
+        work: &mut TableAlteration<'a>,
         column: &'a ColumnDefinition,
         if_not_exists: bool,
     ) -> SqlResult<()> {
@@ -247,12 +248,16 @@ impl Ddl<'_> {
         })?;
         let at = work.draft.columns.len() - 1;
         let value = self.first_value(&work.draft.columns[at])?;
-        work.sources.push(Source::Made(value, work.draft.columns[at].kind));
+        work.sources.push(ColumnSource::Made(value, work.draft.columns[at].kind));
         work.copies = true;
         pending.into_iter().try_for_each(|one| self.plan_constraint(work, one))
     }
 
-    fn look_at_constraint<'a>(&mut self, work: &mut Work<'a>, constraint: &'a TableConstraint) -> SqlResult<()> {
+    fn look_at_constraint<'a>(
+        &mut self,
+        work: &mut TableAlteration<'a>,
+        constraint: &'a TableConstraint,
+    ) -> SqlResult<()> {
         if let (true, TableConstraintKind::Key(key, _)) = (constraint.is_not_valid, &constraint.kind) {
             let name = if key.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
             let message = format!("{name} constraints cannot be marked NOT VALID");
@@ -261,7 +266,7 @@ impl Ddl<'_> {
         self.plan_constraint(work, NewConstraint::from(constraint))
     }
 
-    fn validate(&mut self, work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+    fn validate(&mut self, work: &mut TableAlteration<'_>, name: &str) -> SqlResult<()> {
         let table = work.draft.name.clone();
         let of = || format!("constraint \"{name}\" of relation \"{table}\"");
         let Some(found) = work.draft.constraints.iter_mut().find(|one| one.name == name) else {
@@ -282,7 +287,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn set_default(&mut self, work: &mut Work<'_>, column: &str, value: &KeptExpr) -> SqlResult<()> {
+    fn set_default(&mut self, work: &mut TableAlteration<'_>, column: &str, value: &KeptExpr) -> SqlResult<()> {
         let at = work.draft.need_column(column)?;
         if work.draft.columns[at].identity.is_some() {
             return Err(is_identity(column, &work.draft.name));
@@ -293,26 +298,32 @@ impl Ddl<'_> {
     }
 
     /// Plans a constraint for its pass: keys come before everything that may use them.
-    fn plan_constraint<'a>(&mut self, work: &mut Work<'a>, constraint: NewConstraint<'a>) -> SqlResult<()> {
+    fn plan_constraint<'a>(&mut self, work: &mut TableAlteration<'a>, constraint: NewConstraint<'a>) -> SqlResult<()> {
         let pass = match &constraint.what {
-            What::Key { options, columns } => {
+            NewConstraintKind::Key { options, columns } => {
                 self.check_key(&work.draft, columns, constraint.span, key_word(options)).map_err(unplaced)?;
-                Pass::AddIndex
+                AlterPass::AddIndex
             }
-            What::Foreign { .. } | What::Check { .. } | What::Copied(_) | What::KeyUsingIndex | What::Exclude => {
-                Pass::AddOther
-            }
+            NewConstraintKind::Foreign { .. }
+            | NewConstraintKind::Check { .. }
+            | NewConstraintKind::Copied(_)
+            | NewConstraintKind::KeyUsingIndex
+            | NewConstraintKind::Exclude => AlterPass::AddOther,
         };
-        work.steps.add(pass, Step::Constraint(constraint));
+        work.steps.add(pass, AlterStep::Constraint(constraint));
         Ok(())
     }
 
-    fn add_table_constraint(&mut self, work: &mut Work<'_>, constraint: &NewConstraint<'_>) -> SqlResult<()> {
+    fn add_table_constraint(
+        &mut self,
+        work: &mut TableAlteration<'_>,
+        constraint: &NewConstraint<'_>,
+    ) -> SqlResult<()> {
         let before = work.draft.constraints.len();
         match &constraint.what {
-            What::Foreign { .. } => self.add_reference(&mut work.draft, constraint)?,
+            NewConstraintKind::Foreign { .. } => self.add_reference(&mut work.draft, constraint)?,
             what => {
-                work.copies |= matches!(what, What::Key { .. });
+                work.copies |= matches!(what, NewConstraintKind::Key { .. });
                 self.add_constraint(&mut work.draft, constraint).map_err(unplaced)?;
             }
         }
@@ -346,7 +357,13 @@ impl Ddl<'_> {
         Ok(binder.coerce_default(bound, column.kind).map_err(SqlError::nowhere)?.expr)
     }
 
-    fn drop_column(&mut self, work: &mut Work<'_>, name: &str, if_exists: bool, cascades: bool) -> SqlResult<()> {
+    fn drop_column(
+        &mut self,
+        work: &mut TableAlteration<'_>,
+        name: &str,
+        if_exists: bool,
+        cascades: bool,
+    ) -> SqlResult<()> {
         let Some(at) = work.draft.column(name) else {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
@@ -357,7 +374,7 @@ impl Ddl<'_> {
         };
         let number = work.draft.columns[at].number;
         let column = format!("column {name} of table {}", self.shown(&Relation::Table(Arc::clone(&work.old))));
-        let mut doomed = Doomed::default();
+        let mut doomed = DroppedObjects::default();
         doomed.columns.push((work.draft.oid, number));
         let owned = |one: &&Arc<Sequence>| one.owned_by == Some((work.draft.oid, number));
         let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(owned).cloned().collect();
@@ -448,7 +465,13 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn drop_constraint(&mut self, work: &mut Work<'_>, name: &str, if_exists: bool, cascades: bool) -> SqlResult<()> {
+    fn drop_constraint(
+        &mut self,
+        work: &mut TableAlteration<'_>,
+        name: &str,
+        if_exists: bool,
+        cascades: bool,
+    ) -> SqlResult<()> {
         let Some(at) = work.draft.constraints.iter().position(|constraint| constraint.name == name) else {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", work.draft.name);
             if if_exists {
@@ -544,7 +567,7 @@ impl Ddl<'_> {
     }
 }
 
-fn drop_not_null(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+fn drop_not_null(work: &mut TableAlteration<'_>, name: &str) -> SqlResult<()> {
     let at = work.draft.need_column(name)?;
     if work.draft.indexes.iter().any(|index| index.is_primary && index.columns.contains(&at)) {
         let message = format!("column \"{name}\" is in a primary key");
@@ -562,7 +585,7 @@ fn drop_not_null(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
     Ok(())
 }
 
-fn drop_default(work: &mut Work<'_>, name: &str) -> SqlResult<()> {
+fn drop_default(work: &mut TableAlteration<'_>, name: &str) -> SqlResult<()> {
     let at = work.draft.need_column(name)?;
     if work.draft.columns[at].identity.is_some() {
         return Err(

@@ -4,8 +4,8 @@
 //! in which its parts arrive.
 
 use super::Ddl;
-use super::constraints::{NewConstraint, What};
-use super::sequence::{Numbers, Options, Says, check_identity};
+use super::constraints::{NewConstraint, NewConstraintKind};
+use super::sequence::{SequenceOptions, SequenceParameters, SequenceStatement, check_identity};
 use catalog::storage::column_type;
 use catalog::{
     ColumnDef, Constraint, DefaultExpr, IdentityColumn, IndexInfo, Relation, Schema, Sequence, SequenceValue,
@@ -24,7 +24,7 @@ use syntax::lex::Span;
 use types::{Kind, SqlType};
 
 /// Description of a table that is not in the engine yet.
-pub(super) struct Draft {
+pub(super) struct TableDraft {
     pub(super) oid: u32,
     pub(super) schema: u32,
     pub(super) name: String,
@@ -36,9 +36,9 @@ pub(super) struct Draft {
     pub(super) counted: Arc<TableRowCount>,
 }
 
-impl Draft {
-    pub(super) fn of(table: &TableInfo) -> Draft {
-        Draft {
+impl TableDraft {
+    pub(super) fn of(table: &TableInfo) -> TableDraft {
+        TableDraft {
             oid: table.oid,
             schema: table.schema,
             name: table.name.clone(),
@@ -122,7 +122,7 @@ fn serial(kind: &TypeName) -> Option<Kind> {
 
 /// Clauses of a column, as far as they do not contradict one another.
 #[derive(Default)]
-struct Clauses<'a> {
+struct ColumnClauses<'a> {
     default: Option<&'a KeptExpr>,
     /// True for `ALWAYS`, and options of the sequence.
     identity: Option<(bool, &'a [SequenceOption])>,
@@ -134,14 +134,14 @@ struct Clauses<'a> {
     takes_timing: bool,
 }
 
-impl<'a> Clauses<'a> {
+impl<'a> ColumnClauses<'a> {
     /// Collects the clauses of a column.
     ///
     /// # Errors
     /// `42601`: they contradict one another, or contradict the meaning of `serial`. `0A000`
-    fn of(binder: &Binder<'_>, column: &'a ColumnDefinition, table: &str) -> SqlResult<Clauses<'a>> {
+    fn of(binder: &Binder<'_>, column: &'a ColumnDefinition, table: &str) -> SqlResult<ColumnClauses<'a>> {
         let is_serial = serial(&column.kind).is_some();
-        let mut clauses = Clauses::default();
+        let mut clauses = ColumnClauses::default();
         for clause in &column.clauses {
             let added = clauses.add(column, clause, table);
             added.map_err(|error| binder.at_place(error, clause.span))?;
@@ -201,13 +201,17 @@ impl<'a> Clauses<'a> {
                 return Err(SqlError::unsupported("GENERATED ALWAYS AS (expression) STORED"));
             }
             ColumnClauseKind::Compression(_) => return Err(SqlError::unsupported("COMPRESSION of a column")),
-            ColumnClauseKind::Check { condition, no_inherit } => What::Check { condition, no_inherit: *no_inherit },
-            ColumnClauseKind::Key(options) => {
-                What::Key { options: options.clone(), columns: vec![column.name.clone()] }
+            ColumnClauseKind::Check { condition, no_inherit } => {
+                NewConstraintKind::Check { condition, no_inherit: *no_inherit }
             }
-            ColumnClauseKind::References(reference) => What::Foreign { columns: vec![column.name.clone()], reference },
+            ColumnClauseKind::Key(options) => {
+                NewConstraintKind::Key { options: options.clone(), columns: vec![column.name.clone()] }
+            }
+            ColumnClauseKind::References(reference) => {
+                NewConstraintKind::Foreign { columns: vec![column.name.clone()], reference }
+            }
         };
-        self.takes_timing = !matches!(what, What::Check { .. });
+        self.takes_timing = !matches!(what, NewConstraintKind::Check { .. });
         let name = name.as_ref().map(ToString::to_string);
         self.constraints.push(NewConstraint { name, what, timing: Vec::new(), is_not_valid: false, span: *span });
         Ok(())
@@ -238,7 +242,7 @@ impl Ddl<'_> {
     /// Adds a column to the draft. Its constraints are appended to `pending`.
     pub(super) fn add_column<'c>(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         column: &'c ColumnDefinition,
         pending: &mut Vec<NewConstraint<'c>>,
     ) -> SqlResult<()> {
@@ -248,8 +252,8 @@ impl Ddl<'_> {
             Some(kind) => kind.into(),
             None => self.kind_of_column(&column.kind)?,
         };
-        let Clauses { default, identity, collation, not_null, constraints, takes_timing: _ } =
-            Clauses::of(&self.binder(), column, &draft.name)?;
+        let ColumnClauses { default, identity, collation, not_null, constraints, takes_timing: _ } =
+            ColumnClauses::of(&self.binder(), column, &draft.name)?;
         let mut def = ColumnDef {
             name: column.name.to_string(),
             number: draft.next_column,
@@ -269,7 +273,7 @@ impl Ddl<'_> {
         }
         // The sequence of a `serial` or an identity is owned by the column, so the column has its number already.
         if serial.is_some() {
-            self.number(draft, &mut def, None, Numbers::of(kind))?;
+            self.number(draft, &mut def, None, SequenceParameters::of(kind))?;
         }
         if let Some((always, options)) = identity {
             self.identify(draft, &mut def, always, options)?;
@@ -293,13 +297,13 @@ impl Ddl<'_> {
     /// Makes a column an identity, with a sequence of these options.
     pub(super) fn identify(
         &mut self,
-        draft: &Draft,
+        draft: &TableDraft,
         def: &mut ColumnDef,
         always: bool,
         options: &[SequenceOption],
     ) -> SqlResult<()> {
-        let options = Options::of(&self.binder(), options, Says::Identity)?;
-        let mut numbers = Numbers::of(def.kind);
+        let options = SequenceOptions::of(&self.binder(), options, SequenceStatement::Identity)?;
+        let mut numbers = SequenceParameters::of(def.kind);
         numbers.set(&self.binder(), &options)?;
         def.not_null = true;
         self.number(draft, def, Some(always), numbers)?;
@@ -312,10 +316,10 @@ impl Ddl<'_> {
     /// Gives a column a sequence of its own, for an identity or as its default.
     pub(super) fn number(
         &mut self,
-        draft: &Draft,
+        draft: &TableDraft,
         def: &mut ColumnDef,
         always: Option<bool>,
-        numbers: Numbers,
+        numbers: SequenceParameters,
     ) -> SqlResult<()> {
         if always.is_some() {
             check_identity(def.kind)?;
@@ -403,7 +407,7 @@ pub(super) fn collation_of(name: &ObjectName, kind: Kind) -> SqlResult<u32> {
 ///
 /// # Errors
 /// `42701`, `54011`
-fn check_new_column(draft: &Draft, name: &str) -> SqlResult<()> {
+fn check_new_column(draft: &TableDraft, name: &str) -> SqlResult<()> {
     if draft.column(name).is_some() {
         let message = format!("column \"{name}\" specified more than once");
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));

@@ -1,12 +1,12 @@
 //! `COMMENT ON`.
 
-use super::{Ddl, Defined, words_of};
+use super::{Ddl, DdlResult, words_of};
 use catalog::Relation;
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{CommentCommand, ObjectKind, ObjectName};
 
 impl Ddl<'_> {
-    pub(super) fn comment(&mut self, comment: &CommentCommand) -> SqlResult<Defined> {
+    pub(super) fn comment(&mut self, comment: &CommentCommand) -> SqlResult<DdlResult> {
         let CommentCommand { kind, name, table, text } = comment;
         let (oid, column) = match (kind, table) {
             (ObjectKind::Constraint, Some(table)) => (self.commented_constraint(name, table)?, 0),

@@ -4,7 +4,7 @@
 //! it, verifies the rows ([`Ddl::verify`]).
 
 use super::Ddl;
-use super::columns::{Draft, scope_of};
+use super::columns::{TableDraft, scope_of};
 use catalog::storage::column_type;
 use catalog::{
     CheckConstraint, ColumnDef, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexMethod,
@@ -38,7 +38,7 @@ const UNIQUE: &str = "unique";
 #[derive(Clone)]
 pub(super) struct NewConstraint<'a> {
     pub(super) name: Option<String>,
-    pub(super) what: What<'a>,
+    pub(super) what: NewConstraintKind<'a>,
     /// Clauses such as `DEFERRABLE`, in order.
     pub(super) timing: Vec<ConstraintTiming>,
     /// True if existing rows may violate the constraint.
@@ -49,7 +49,7 @@ pub(super) struct NewConstraint<'a> {
 
 /// Meaning of a new constraint.
 #[derive(Clone)]
-pub(super) enum What<'a> {
+pub(super) enum NewConstraintKind<'a> {
     Check {
         condition: &'a KeptExpr,
         no_inherit: bool,
@@ -72,13 +72,17 @@ impl<'a> From<&'a TableConstraint> for NewConstraint<'a> {
     fn from(constraint: &'a TableConstraint) -> NewConstraint<'a> {
         let TableConstraint { name, kind, timing, is_not_valid, span } = constraint;
         let what = match kind {
-            TableConstraintKind::Check { condition, no_inherit } => What::Check { condition, no_inherit: *no_inherit },
-            TableConstraintKind::Key(options, columns) => {
-                What::Key { options: options.clone(), columns: columns.clone() }
+            TableConstraintKind::Check { condition, no_inherit } => {
+                NewConstraintKind::Check { condition, no_inherit: *no_inherit }
             }
-            TableConstraintKind::Foreign(columns, reference) => What::Foreign { columns: columns.clone(), reference },
-            TableConstraintKind::KeyUsingIndex(..) => What::KeyUsingIndex,
-            TableConstraintKind::Exclude => What::Exclude,
+            TableConstraintKind::Key(options, columns) => {
+                NewConstraintKind::Key { options: options.clone(), columns: columns.clone() }
+            }
+            TableConstraintKind::Foreign(columns, reference) => {
+                NewConstraintKind::Foreign { columns: columns.clone(), reference }
+            }
+            TableConstraintKind::KeyUsingIndex(..) => NewConstraintKind::KeyUsingIndex,
+            TableConstraintKind::Exclude => NewConstraintKind::Exclude,
         };
         let (name, timing) = (name.as_ref().map(ToString::to_string), timing.clone());
         NewConstraint { name, what, timing, is_not_valid: *is_not_valid, span: *span }
@@ -92,10 +96,10 @@ pub(super) fn key_word(options: &KeyOptions) -> &'static str {
 
 impl Ddl<'_> {
     /// Adds a constraint to the draft. Foreign keys are left to [`Ddl::add_reference`], which needs both tables.
-    pub(super) fn add_constraint(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
+    pub(super) fn add_constraint(&mut self, draft: &mut TableDraft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
         match &constraint.what {
-            What::Key { options, columns } => self.add_key(draft, constraint, options, columns),
-            What::Check { condition, no_inherit } => {
+            NewConstraintKind::Key { options, columns } => self.add_key(draft, constraint, options, columns),
+            NewConstraintKind::Check { condition, no_inherit } => {
                 if is_deferrable(&constraint.timing) {
                     let message = "CHECK constraints cannot be marked DEFERRABLE";
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -103,14 +107,14 @@ impl Ddl<'_> {
                 refuse!(*no_inherit => "NO INHERIT");
                 self.add_check(draft, constraint.name.as_deref(), condition)
             }
-            What::Copied(check) => {
+            NewConstraintKind::Copied(check) => {
                 let name = self.constraint_name(draft, constraint.name.as_deref(), &[&draft.name], "check")?;
                 let what = ConstraintKind::Check(Box::new(check.clone()));
                 draft.constraints.push(Constraint::new(self.catalog.oid()?, name, what));
                 Ok(())
             }
-            What::Foreign { .. } => Ok(()),
-            What::KeyUsingIndex | What::Exclude => {
+            NewConstraintKind::Foreign { .. } => Ok(()),
+            NewConstraintKind::KeyUsingIndex | NewConstraintKind::Exclude => {
                 Err(SqlError::unsupported(clause_words(constraint.span.of(self.text))))
             }
         }
@@ -118,7 +122,7 @@ impl Ddl<'_> {
 
     fn add_key(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         constraint: &NewConstraint<'_>,
         options: &KeyOptions,
         columns: &[Name],
@@ -145,7 +149,7 @@ impl Ddl<'_> {
 
     /// Checks a key of ALTER TABLE before the statement changes the columns that the key names: no column appears
     /// twice, and the columns of a primary key, which become NOT NULL first, exist.
-    pub(super) fn check_key(&self, draft: &Draft, columns: &[Name], at: Span, word: &str) -> SqlResult<()> {
+    pub(super) fn check_key(&self, draft: &TableDraft, columns: &[Name], at: Span, word: &str) -> SqlResult<()> {
         for (position, name) in columns.iter().enumerate() {
             if columns[..position].contains(name) {
                 return Err(self.twice(name, at, word));
@@ -164,14 +168,14 @@ impl Ddl<'_> {
     }
 
     /// Returns the position of a column of a key. `at` is the position of the key's constraint in the text.
-    fn key_column(&self, draft: &Draft, name: &str, at: Span) -> SqlResult<usize> {
+    fn key_column(&self, draft: &TableDraft, name: &str, at: Span) -> SqlResult<usize> {
         draft.column(name).ok_or_else(|| {
             let message = format!("column \"{name}\" named in key does not exist");
             self.binder().at_place(SqlError::new(SqlState::UNDEFINED_COLUMN, message), at)
         })
     }
 
-    fn key_columns(&self, draft: &Draft, of: &[Name], at: Span, word: &str) -> SqlResult<Vec<usize>> {
+    fn key_columns(&self, draft: &TableDraft, of: &[Name], at: Span, word: &str) -> SqlResult<Vec<usize>> {
         let mut positions: Vec<usize> = Vec::new();
         for name in of {
             let position = self.key_column(draft, name, at)?;
@@ -184,14 +188,14 @@ impl Ddl<'_> {
     }
 
     /// Returns the positions of the included columns of a key's index.
-    fn included(&self, draft: &Draft, of: &[Name], at: Span) -> SqlResult<Vec<usize>> {
+    fn included(&self, draft: &TableDraft, of: &[Name], at: Span) -> SqlResult<Vec<usize>> {
         of.iter().map(|name| self.key_column(draft, name, at)).collect()
     }
 
     /// Adds an index to the draft, over its key columns and its included columns. Returns the index's position.
     pub(super) fn add_index(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         name: String,
         [columns, include]: [Vec<usize>; 2],
         [is_unique, is_primary]: [bool; 2],
@@ -219,7 +223,7 @@ impl Ddl<'_> {
 
     fn add_key_of(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         name: Option<&str>,
         [columns, include]: [Vec<usize>; 2],
         is_primary: bool,
@@ -247,7 +251,13 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn constraint_name(&self, draft: &Draft, name: Option<&str>, parts: &[&str], suffix: &str) -> SqlResult<String> {
+    fn constraint_name(
+        &self,
+        draft: &TableDraft,
+        name: Option<&str>,
+        parts: &[&str],
+        suffix: &str,
+    ) -> SqlResult<String> {
         let Some(name) = name else {
             return Ok(self.free_name(parts, suffix, |name| self.is_constraint(draft, name)));
         };
@@ -257,13 +267,13 @@ impl Ddl<'_> {
 
     /// Returns true if a table of the draft's schema has a constraint of this name. A generated name must not be one of
     /// those.
-    fn is_constraint(&self, draft: &Draft, name: &str) -> bool {
+    fn is_constraint(&self, draft: &TableDraft, name: &str) -> bool {
         let has_it = |constraints: &[Constraint]| constraints.iter().any(|constraint| constraint.name == name);
         let is_other = |table: &&Arc<TableInfo>| table.schema == draft.schema && table.oid != draft.oid;
         has_it(&draft.constraints) || self.state.tables().filter(is_other).any(|table| has_it(&table.constraints))
     }
 
-    fn add_check(&mut self, draft: &mut Draft, name: Option<&str>, condition: &KeptExpr) -> SqlResult<()> {
+    fn add_check(&mut self, draft: &mut TableDraft, name: Option<&str>, condition: &KeptExpr) -> SqlResult<()> {
         let used = bind_check(&self.binder(), &draft.name, &draft.columns, &condition.value)?;
         // The default name is that of the only column the condition uses, wherever the constraint is written.
         let mut parts = vec![&*draft.name];
@@ -295,8 +305,8 @@ impl Ddl<'_> {
 
     /// Adds a foreign key to the draft. The referenced table may be the draft's own. Both tables block writers until
     /// the end of the transaction.
-    pub(super) fn add_reference(&mut self, draft: &mut Draft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
-        let What::Foreign { columns, reference } = &constraint.what else { return Ok(()) };
+    pub(super) fn add_reference(&mut self, draft: &mut TableDraft, constraint: &NewConstraint<'_>) -> SqlResult<()> {
+        let NewConstraintKind::Foreign { columns, reference } = &constraint.what else { return Ok(()) };
         let Reference { table: foreign_table, columns: referred_columns, matching, on_delete, on_update } = reference;
         refuse!(
             is_deferrable(&constraint.timing) => "a deferrable constraint",
@@ -477,7 +487,7 @@ fn can_refer(from: Kind, to: Kind) -> bool {
 ///
 /// # Errors
 /// `42710`: the table has a constraint of this name.
-fn check_name(draft: &Draft, name: &str) -> SqlResult<()> {
+fn check_name(draft: &TableDraft, name: &str) -> SqlResult<()> {
     if draft.constraints.iter().all(|constraint| constraint.name != name) {
         return Ok(());
     }
@@ -507,11 +517,11 @@ fn referencing(columns: &[ColumnDef], name: &str) -> SqlResult<usize> {
 
 /// Returns a condition without the table's name before its columns, so that it holds whatever the name of the table.
 fn unqualified(condition: &str) -> SqlResult<String> {
-    struct Names<'t> {
+    struct ColumnUnqualifier<'t> {
         text: &'t str,
         edits: Edits,
     }
-    impl visit::Visitor for Names<'_> {
+    impl visit::Visitor for ColumnUnqualifier<'_> {
         fn expr(&mut self, expr: &Expr) {
             if let ExprKind::Column(name) = &expr.kind
                 && let [_, .., own] = &name.parts[..]
@@ -520,7 +530,7 @@ fn unqualified(condition: &str) -> SqlResult<String> {
             }
         }
     }
-    let mut names = Names { text: condition, edits: Edits::default() };
+    let mut names = ColumnUnqualifier { text: condition, edits: Edits::default() };
     visit::expr(&grammar::expression(condition)?, &mut names);
     Ok(names.edits.apply(condition, Span::new(0, condition.len())))
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every dependent of a dropped object is dropped too, or prevents the drop.
 
-use super::{Ddl, Defined, dropping, refuse_adopted, words_of};
+use super::{Ddl, DdlResult, dropping, refuse_adopted, words_of};
 use catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
 use engine::TableLock;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -12,7 +12,7 @@ use syntax::ast::{DropCommand, ObjectKind, ObjectName};
 
 /// Objects that a statement drops, in the order in which they were found.
 #[derive(Default)]
-pub(super) struct Doomed {
+pub(super) struct DroppedObjects {
     pub(super) relations: Vec<Relation>,
     /// OIDs of the relations.
     oids: HashSet<u32>,
@@ -28,7 +28,7 @@ pub(super) struct Doomed {
     pub(super) cascaded: Vec<String>,
 }
 
-impl Doomed {
+impl DroppedObjects {
     fn has(&self, oid: u32) -> bool {
         self.oids.contains(&oid)
     }
@@ -48,7 +48,7 @@ impl Doomed {
 }
 
 impl Ddl<'_> {
-    pub(super) fn drop_objects(&mut self, drop: &DropCommand) -> SqlResult<Defined> {
+    pub(super) fn drop_objects(&mut self, drop: &DropCommand) -> SqlResult<DdlResult> {
         let DropCommand { kind, names, if_exists, is_cascading, is_concurrent } = drop;
         let (tag, cascade) = (dropping(*kind), *is_cascading);
         if *is_concurrent && 1 < names.len() {
@@ -66,7 +66,7 @@ impl Ddl<'_> {
                 return Err(SqlError::unsupported(format_args!("DROP {}", words_of(*kind).to_uppercase())));
             }
         };
-        let mut doomed = Doomed::default();
+        let mut doomed = DroppedObjects::default();
         for name in names {
             let binder = self.binder();
             let qualified = binder.qualified(name)?;
@@ -123,7 +123,7 @@ impl Ddl<'_> {
         Ok(tag.into())
     }
 
-    pub(super) fn say(&mut self, doomed: &Doomed) {
+    pub(super) fn say(&mut self, doomed: &DroppedObjects) {
         match &doomed.cascaded[..] {
             [] => {}
             [one] => self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("drop cascades to {one}")),
@@ -166,7 +166,7 @@ impl Ddl<'_> {
     }
 
     /// Adds the dependents of the objects that are dropped.
-    pub(super) fn follow(&self, doomed: &mut Doomed) -> SqlResult<()> {
+    pub(super) fn follow(&self, doomed: &mut DroppedObjects) -> SqlResult<()> {
         let mut at = 0;
         while at < doomed.relations.len() {
             self.run.txn.check_active()?;
@@ -197,7 +197,7 @@ impl Ddl<'_> {
     }
 
     /// Adds the defaults and constraints of a table that depend on a relation.
-    fn follow_into(&self, doomed: &mut Doomed, table: &Arc<TableInfo>, gone: &Relation, what: &str) {
+    fn follow_into(&self, doomed: &mut DroppedObjects, table: &Arc<TableInfo>, gone: &Relation, what: &str) {
         let oid = gone.oid();
         let on = || self.shown(&Relation::Table(Arc::clone(table)));
         for column in &table.columns {
@@ -224,7 +224,7 @@ impl Ddl<'_> {
     }
 
     /// Takes the locks that [`Ddl::carry_out`] needs.
-    fn lock_doomed(&mut self, doomed: &Doomed) -> SqlResult<()> {
+    fn lock_doomed(&mut self, doomed: &DroppedObjects) -> SqlResult<()> {
         let changed = doomed.constraints.iter().map(|(table, _)| *table);
         let changed = changed.chain(doomed.defaults.iter().map(|(table, _)| *table));
         let mut tables: Vec<Arc<TableInfo>> =
@@ -245,7 +245,7 @@ impl Ddl<'_> {
         self.lock_all(&engine_tables, TableLock::AccessExclusive)
     }
 
-    pub(super) fn carry_out(&mut self, doomed: Doomed) -> SqlResult<()> {
+    pub(super) fn carry_out(&mut self, doomed: DroppedObjects) -> SqlResult<()> {
         self.lock_doomed(&doomed)?;
         for (table, constraint) in doomed.constraints {
             let Some(table) = self.state.table_numbered(table) else { continue };
@@ -274,7 +274,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn drop_schemas(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> SqlResult<Defined> {
+    fn drop_schemas(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> SqlResult<DdlResult> {
         for name in names {
             let name = name.to_string();
             let Some(schema) = self.state.schema(&name).cloned() else {
@@ -297,7 +297,7 @@ impl Ddl<'_> {
             };
             let mut relations: Vec<Relation> = self.state.relations().filter(inside).cloned().collect();
             relations.sort_by_key(Relation::oid);
-            let mut doomed = Doomed::default();
+            let mut doomed = DroppedObjects::default();
             relations.into_iter().for_each(|relation| doomed.add(relation));
             let own: Vec<String> =
                 doomed.relations.iter().map(|one| format!("{} {}", one.word(), self.shown(one))).collect();

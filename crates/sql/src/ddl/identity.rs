@@ -1,8 +1,8 @@
 //! Changes of existing identity columns: `SET GENERATED`, `SET` and `RESTART` of their sequences, `DROP IDENTITY`.
 
 use super::Ddl;
-use super::columns::Draft;
-use super::sequence::{Options, Says};
+use super::columns::TableDraft;
+use super::sequence::{SequenceOptions, SequenceStatement};
 use catalog::{IdentityColumn, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use syntax::ast::{ObjectName, SequenceOption};
 
 impl Ddl<'_> {
     /// Executes `DROP IDENTITY`.
-    pub(super) fn drop_identity(&mut self, draft: &mut Draft, at: usize, if_exists: bool) -> SqlResult<()> {
+    pub(super) fn drop_identity(&mut self, draft: &mut TableDraft, at: usize, if_exists: bool) -> SqlResult<()> {
         let column = &mut draft.columns[at];
         if let Some(IdentityColumn { sequence, .. }) = column.identity.take() {
             self.state.remove(sequence);
@@ -28,7 +28,7 @@ impl Ddl<'_> {
     /// Executes `SET GENERATED`, `SET option` and `RESTART`. `generated` is true for `ALWAYS`.
     pub(super) fn set_identity(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         at: usize,
         generated: &[bool],
         options: &[SequenceOption],
@@ -42,7 +42,7 @@ impl Ddl<'_> {
         let Some(identity) = &mut column.identity else { return Err(not_identity(&draft.name, &column.name)) };
         identity.always = always.unwrap_or(identity.always);
         let identity = *identity;
-        let options = Options::of(&self.binder(), options, Says::Alter)?;
+        let options = SequenceOptions::of(&self.binder(), options, SequenceStatement::Alter)?;
         if !options.say_numbers() {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Ddl<'_> {
 
 impl Ddl<'_> {
     /// Gives the new sequence of an identity the name that the statement specifies.
-    pub(super) fn name_sequence(&mut self, sequence: u32, draft: &Draft, name: &ObjectName) -> SqlResult<()> {
+    pub(super) fn name_sequence(&mut self, sequence: u32, draft: &TableDraft, name: &ObjectName) -> SqlResult<()> {
         let (schema, name) = match &name.parts[..] {
             [name] => (draft.schema, name),
             [schema, name] => {

@@ -3,9 +3,9 @@
 //! **Invariant:** an index has the same position in the description and in the engine's table, so a table that gains or
 //! loses an index is copied.
 
-use super::columns::{Draft, collation_of};
-use super::rewrite::Source;
-use super::{Ddl, Defined};
+use super::columns::{TableDraft, collation_of};
+use super::rewrite::ColumnSource;
+use super::{Ddl, DdlResult};
 use crate::system::classes;
 use catalog::{ConstraintKind, IndexMethod, IndexOrder, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -15,7 +15,7 @@ use syntax::ast::{CreateIndex, ExprKind, IndexKey, NullsOrder, ObjectName, SortO
 use types::Kind;
 
 impl Ddl<'_> {
-    pub(super) fn create_index(&mut self, create: &CreateIndex) -> SqlResult<Defined> {
+    pub(super) fn create_index(&mut self, create: &CreateIndex) -> SqlResult<DdlResult> {
         let CreateIndex {
             name,
             table,
@@ -70,7 +70,7 @@ impl Ddl<'_> {
             return Ok("CREATE INDEX".into());
         }
         // The engine's index has neither a method nor an order: only the description keeps them.
-        let mut draft = Draft::of(&table);
+        let mut draft = TableDraft::of(&table);
         let at = self.add_index(&mut draft, name, [positions, include], [*is_unique, false])?;
         draft.indexes[at].method = method;
         if order.iter().any(|one| *one != IndexOrder::default()) {
@@ -138,7 +138,7 @@ impl Ddl<'_> {
     /// Removes an index from its table.
     pub(super) fn drop_index(&mut self, table: u32, index: u32) -> SqlResult<()> {
         let Some(table) = self.state.table_numbered(table).cloned() else { return Ok(()) };
-        let mut draft = Draft::of(&table);
+        let mut draft = TableDraft::of(&table);
         let Some(position) = draft.indexes.iter().position(|one| one.oid == index) else { return Ok(()) };
         remove_index(&mut draft, position);
         self.rebuild(&table, draft, &same_columns(&table))?;
@@ -212,12 +212,12 @@ fn no_column(name: &str) -> SqlError {
 }
 
 /// Returns the sources of a copy that keeps the columns of the old table.
-pub(super) fn same_columns(table: &TableInfo) -> Vec<Source> {
-    (0..table.columns.len()).map(Source::Column).collect()
+pub(super) fn same_columns(table: &TableInfo) -> Vec<ColumnSource> {
+    (0..table.columns.len()).map(ColumnSource::Column).collect()
 }
 
 /// Fits the operator classes of a column's indexes to the column's new type.
-pub(super) fn settle_classes(draft: &mut Draft, column: usize, kind: Kind) -> SqlResult<()> {
+pub(super) fn settle_classes(draft: &mut TableDraft, column: usize, kind: Kind) -> SqlResult<()> {
     for index in &mut draft.indexes {
         let own = index.columns.iter().zip(&mut index.order).filter(|(position, _)| **position == column);
         for (_, order) in own {
@@ -230,7 +230,7 @@ pub(super) fn settle_classes(draft: &mut Draft, column: usize, kind: Kind) -> Sq
 }
 
 /// Removes an index from a draft, and adjusts the positions that constraints refer to.
-pub(super) fn remove_index(draft: &mut Draft, position: usize) {
+pub(super) fn remove_index(draft: &mut TableDraft, position: usize) {
     draft.indexes.remove(position);
     for constraint in &mut draft.constraints {
         if let ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } = &mut constraint.what

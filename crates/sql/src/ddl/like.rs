@@ -1,9 +1,9 @@
 //! `LIKE` in `CREATE TABLE`: columns copied from another relation, and what `INCLUDING` adds to them.
 
 use super::Ddl;
-use super::columns::Draft;
-use super::constraints::{NewConstraint, What};
-use super::sequence::Numbers;
+use super::columns::TableDraft;
+use super::constraints::{NewConstraint, NewConstraintKind};
+use super::sequence::SequenceParameters;
 use catalog::{ColumnDef, ConstraintKind, IdentityColumn, IndexMethod, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{KeyOptions, LikeOption, Name, ObjectName};
@@ -19,9 +19,9 @@ pub(super) struct LikeIndex {
 }
 
 /// Properties to be copied beside names and types.
-struct Including<'o>(&'o [(bool, LikeOption)]);
+struct LikeProperties<'o>(&'o [(bool, LikeOption)]);
 
-impl Including<'_> {
+impl LikeProperties<'_> {
     /// Returns true if the property is included. The last option that mentions it decides.
     fn has(&self, what: LikeOption) -> bool {
         let said = self.0.iter().rev().find(|(_, of)| *of == what || *of == LikeOption::All);
@@ -33,13 +33,13 @@ impl Ddl<'_> {
     /// Adds the columns of another relation to the draft. `options` are the `INCLUDING` (true) and `EXCLUDING` clauses.
     pub(super) fn add_like(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         name: &ObjectName,
         options: &[(bool, LikeOption)],
         pending: &mut Vec<NewConstraint<'_>>,
         indexes: &mut Vec<LikeIndex>,
     ) -> SqlResult<()> {
-        let including = Including(options);
+        let including = LikeProperties(options);
         let relation = self.binder().relation_named(name)?.clone();
         match &relation {
             Relation::Table(table) => {
@@ -50,7 +50,9 @@ impl Ddl<'_> {
                 // whole.
                 if including.has(LikeOption::Constraints) {
                     let checks = table.checks();
-                    pending.extend(checks.map(|(one, check)| copied(Some(&one.name), What::Copied(check.clone()))));
+                    pending.extend(
+                        checks.map(|(one, check)| copied(Some(&one.name), NewConstraintKind::Copied(check.clone()))),
+                    );
                 }
                 if including.has(LikeOption::Indexes) {
                     like_indexes(table, pending, indexes);
@@ -79,7 +81,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the number of a new column of this name.
-    fn like_number(&self, draft: &mut Draft, name: &str) -> SqlResult<i16> {
+    fn like_number(&self, draft: &mut TableDraft, name: &str) -> SqlResult<i16> {
         if draft.column(name).is_some() {
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
@@ -90,10 +92,10 @@ impl Ddl<'_> {
 
     fn add_like_column(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         table: &TableInfo,
         column: &ColumnDef,
-        including: &Including<'_>,
+        including: &LikeProperties<'_>,
     ) -> SqlResult<()> {
         let number = self.like_number(draft, &column.name)?;
         let default = column.default.clone().filter(|_| including.has(LikeOption::Defaults));
@@ -102,7 +104,7 @@ impl Ddl<'_> {
             && including.has(LikeOption::Identity)
             && let Some(Relation::Sequence(sequence)) = self.state.relation_numbered(sequence)
         {
-            let mut numbers = Numbers::of_sequence(sequence, sequence.kind);
+            let mut numbers = SequenceParameters::of_sequence(sequence, sequence.kind);
             // The copy gets a sequence of its own, which starts anew.
             numbers.value = None;
             self.number(draft, &mut own, Some(always), numbers)?;
@@ -116,7 +118,7 @@ impl Ddl<'_> {
     }
 
     /// Creates the indexes that belong to no constraint, with names of their own.
-    pub(super) fn add_like_indexes(&mut self, draft: &mut Draft, indexes: Vec<LikeIndex>) -> SqlResult<()> {
+    pub(super) fn add_like_indexes(&mut self, draft: &mut TableDraft, indexes: Vec<LikeIndex>) -> SqlResult<()> {
         for LikeIndex { method, columns, include, order, is_unique } in indexes {
             let positions = columns.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
             let include = include.iter().map(|name| draft.need_column(name)).collect::<SqlResult<Vec<_>>>()?;
@@ -150,12 +152,12 @@ fn like_indexes(table: &TableInfo, pending: &mut Vec<NewConstraint<'_>>, indexes
             names.into_iter().map(|text| Name { text: text.into(), span: Span::NOWHERE }).collect::<Vec<Name>>()
         };
         let options = KeyOptions { is_primary, included: named(include), ..KeyOptions::default() };
-        pending.push(copied(None, What::Key { options, columns: named(columns) }));
+        pending.push(copied(None, NewConstraintKind::Key { options, columns: named(columns) }));
     }
 }
 
 /// Returns a constraint copied from another table.
-fn copied(name: Option<&str>, what: What<'static>) -> NewConstraint<'static> {
+fn copied(name: Option<&str>, what: NewConstraintKind<'static>) -> NewConstraint<'static> {
     let (name, timing, span) = (name.map(str::to_owned), Vec::new(), Span::NOWHERE);
     NewConstraint { name, what, timing, is_not_valid: false, span }
 }

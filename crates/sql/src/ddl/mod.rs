@@ -28,7 +28,7 @@ mod table;
 mod uses;
 mod view;
 
-use self::columns::Draft;
+use self::columns::TableDraft;
 use crate::exec::Run;
 use catalog::{Catalog, CatalogState, Relation, TableInfo};
 use engine::{Engine, Table, TableDef, TableLock, Wait};
@@ -46,7 +46,7 @@ pub(crate) struct Ddl<'a> {
     pub(crate) state: CatalogState,
     pub(crate) path: &'a [String],
     pub(crate) text: &'a str,
-    pub(crate) made: &'a mut Made,
+    pub(crate) made: &'a mut DdlEffects,
     /// True if the transaction reads by a snapshot that may be older than its locks.
     pub(crate) keeps_snapshot: bool,
     /// Tables as of that snapshot, where the catalog has replaced them since.
@@ -62,22 +62,22 @@ pub(crate) fn asks_again(error: &SqlError) -> bool {
 
 /// Side results of a statement, beside the new state.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct DdlEffects {
     /// Tables of the engine that the statement has created.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) notices: Vec<(&'static str, SqlError)>,
 }
 
 /// Result of a definition.
-pub(crate) struct Defined {
+pub(crate) struct DdlResult {
     pub(crate) tag: &'static str,
     /// Number of rows, for the tags that contain one.
     pub(crate) rows: Option<u64>,
 }
 
-impl From<&'static str> for Defined {
-    fn from(tag: &'static str) -> Defined {
-        Defined { tag, rows: None }
+impl From<&'static str> for DdlResult {
+    fn from(tag: &'static str) -> DdlResult {
+        DdlResult { tag, rows: None }
     }
 }
 
@@ -160,7 +160,7 @@ fn refuse_adopted(table: &TableInfo) -> SqlResult<()> {
 }
 
 impl<'a> Ddl<'a> {
-    pub(crate) fn apply(&mut self, statement: &Statement) -> SqlResult<Defined> {
+    pub(crate) fn apply(&mut self, statement: &Statement) -> SqlResult<DdlResult> {
         match statement {
             Statement::CreateTable(create) => self.create_table(create),
             Statement::CreateTableAs(create) => self.create_table_as(create),
@@ -227,7 +227,7 @@ impl<'a> Ddl<'a> {
 
     /// Returns true if the schema of a table that is being defined has a relation of this name. The draft stands for
     /// the table and its indexes.
-    fn is_taken_beside(&self, draft: &Draft, name: &str) -> bool {
+    fn is_taken_beside(&self, draft: &TableDraft, name: &str) -> bool {
         let is_other = |relation: &Relation| match relation {
             Relation::Table(table) | Relation::Index { table, .. } => table.oid != draft.oid,
             Relation::View(_) | Relation::Sequence(_) => true,

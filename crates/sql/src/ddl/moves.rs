@@ -1,7 +1,7 @@
 //! `SET SCHEMA`: moves a relation into another schema, with everything that belongs to it.
 
-use super::renames::Renamed;
-use super::{Ddl, Defined, altering};
+use super::renames::RenamedObject;
+use super::{Ddl, DdlResult, altering};
 use catalog::{Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
 use query::bind::NameTarget;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use syntax::ast::SetSchemaCommand;
 
 impl Ddl<'_> {
-    pub(super) fn move_relation(&mut self, set: &SetSchemaCommand) -> SqlResult<Defined> {
+    pub(super) fn move_relation(&mut self, set: &SetSchemaCommand) -> SqlResult<DdlResult> {
         let SetSchemaCommand { kind, name, schema, if_exists } = set;
         if let Some(relation) = self.altered(*kind, name, *if_exists)? {
             self.set_schema(&relation, schema)?;
@@ -32,7 +32,8 @@ impl Ddl<'_> {
         if relation.schema() == schema {
             return Ok(());
         }
-        let renamed = Renamed { what: NameTarget::Relation(relation.oid()), to: relation.name(), schema: Some(name) };
+        let renamed =
+            RenamedObject { what: NameTarget::Relation(relation.oid()), to: relation.name(), schema: Some(name) };
         let views = self.renamed(relation.oid(), &renamed)?;
         match relation {
             Relation::Table(table) => self.move_table(table, schema, name)?,

@@ -1,9 +1,9 @@
 //! `ALTER … RENAME`.
 
-use super::columns::Draft;
+use super::columns::TableDraft;
 use super::index::same_columns;
-use super::renames::Renamed;
-use super::{Ddl, Defined, altering, words_of};
+use super::renames::RenamedObject;
+use super::{Ddl, DdlResult, altering, words_of};
 use catalog::{ConstraintKind, Relation, Sequence, TableInfo, ViewInfo};
 use engine::TableLock;
 use query::bind::{NameTarget, no_relation, not_a_sequence};
@@ -48,7 +48,7 @@ impl Ddl<'_> {
         }
     }
 
-    pub(super) fn rename(&mut self, rename: &RenameCommand) -> SqlResult<Defined> {
+    pub(super) fn rename(&mut self, rename: &RenameCommand) -> SqlResult<DdlResult> {
         let RenameCommand { kind, name, part, to, if_exists } = rename;
         // Views keep the search path by which their names were found, with the names of its schemas.
         refuse!(*kind == ObjectKind::Schema => "ALTER SCHEMA RENAME");
@@ -72,8 +72,10 @@ impl Ddl<'_> {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
-        let views = self
-            .renamed(relation.oid(), &Renamed { what: NameTarget::Relation(relation.oid()), to: new, schema: None })?;
+        let views = self.renamed(
+            relation.oid(),
+            &RenamedObject { what: NameTarget::Relation(relation.oid()), to: new, schema: None },
+        )?;
         match relation {
             Relation::Table(table) => {
                 self.lock(table, TableLock::AccessExclusive)?;
@@ -106,7 +108,7 @@ impl Ddl<'_> {
         }
         new.clone_into(&mut renamed.indexes[position].name);
         // Messages contain the index's name in the engine, so it is renamed there, too, by a copy.
-        self.rebuild(table, Draft::of(&renamed), &same_columns(table))?;
+        self.rebuild(table, TableDraft::of(&renamed), &same_columns(table))?;
         Ok(())
     }
 
@@ -117,7 +119,7 @@ impl Ddl<'_> {
             Relation::Sequence(_) | Relation::Index { .. } => return Err(no_table(relation)),
         };
         self.lock(table, TableLock::AccessExclusive)?;
-        let mut draft = Draft::of(table);
+        let mut draft = TableDraft::of(table);
         let at = draft
             .column(old)
             .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{old}\" does not exist")))?;
@@ -126,7 +128,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         let what = NameTarget::Column(draft.oid, draft.columns[at].number);
-        let views = self.renamed(draft.oid, &Renamed { what, to: new, schema: None })?;
+        let views = self.renamed(draft.oid, &RenamedObject { what, to: new, schema: None })?;
         for (_, check) in table.checks() {
             let used = self.columns_of_check(&draft.name, &draft.columns, check)?;
             refuse!(used.contains(&at) => "to rename a column that a CHECK looks at");
@@ -139,7 +141,7 @@ impl Ddl<'_> {
     fn rename_constraint(&mut self, relation: &Relation, old: &str, new: &str) -> SqlResult<()> {
         let Relation::Table(table) = relation else { return Err(no_table(relation)) };
         self.lock(table, TableLock::AccessExclusive)?;
-        let mut draft = Draft::of(table);
+        let mut draft = TableDraft::of(table);
         if draft.constraints.iter().any(|constraint| constraint.name == new) {
             let message = format!("constraint \"{new}\" for relation \"{}\" already exists", draft.name);
             return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));

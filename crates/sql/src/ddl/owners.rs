@@ -1,13 +1,13 @@
 //! `ALTER … OWNER TO`.
 
-use super::{Ddl, Defined, altering};
+use super::{Ddl, DdlResult, altering};
 use catalog::{Relation, Schema, Sequence, TableInfo, ViewInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{ObjectKind, ObjectName, OwnerCommand, RoleName};
 
 impl Ddl<'_> {
-    pub(super) fn change_owner(&mut self, command: &OwnerCommand) -> SqlResult<Defined> {
+    pub(super) fn change_owner(&mut self, command: &OwnerCommand) -> SqlResult<DdlResult> {
         let OwnerCommand { kind, name, owner, if_exists } = command;
         if *kind == ObjectKind::Schema {
             self.own_schema(name, owner)?;

@@ -5,7 +5,7 @@
 //! of one pass keep the order of the text.
 
 use super::Ddl;
-use super::alter::Work;
+use super::alter::TableAlteration;
 use super::constraints::NewConstraint;
 use super::retype::Retype;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -14,7 +14,7 @@ use syntax::ast::{AlterAction, AlterActionKind};
 
 /// Pass over the actions, in the order of execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Pass {
+pub(super) enum AlterPass {
     /// Drops columns, constraints, defaults and identities.
     Drop,
     /// Changes the types of columns.
@@ -31,7 +31,7 @@ pub(super) enum Pass {
 }
 
 /// Step of the execution of an `ALTER TABLE`.
-pub(super) enum Step<'a> {
+pub(super) enum AlterStep<'a> {
     Action(&'a AlterActionKind),
     /// Change of a column's type, which was looked up before the first step.
     Retype(Retype),
@@ -40,35 +40,35 @@ pub(super) enum Step<'a> {
 
 /// Steps that are still to be taken.
 #[derive(Default)]
-pub(super) struct Steps<'a> {
-    left: BTreeMap<(Pass, usize), Step<'a>>,
+pub(super) struct AlterSteps<'a> {
+    left: BTreeMap<(AlterPass, usize), AlterStep<'a>>,
     added: usize,
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn add(&mut self, pass: Pass, step: Step<'a>) {
+impl<'a> AlterSteps<'a> {
+    pub(super) fn add(&mut self, pass: AlterPass, step: AlterStep<'a>) {
         self.left.insert((pass, self.added), step);
         self.added += 1;
     }
 
-    pub(super) fn next(&mut self) -> Option<Step<'a>> {
+    pub(super) fn next(&mut self) -> Option<AlterStep<'a>> {
         self.left.pop_first().map(|(_, step)| step)
     }
 }
 
 /// Returns the pass of an action.
-pub(super) fn pass_of(action: &AlterActionKind) -> Pass {
+pub(super) fn pass_of(action: &AlterActionKind) -> AlterPass {
     match action {
-        AlterActionKind::AddColumn { .. } => Pass::AddColumn,
-        AlterActionKind::AddConstraint(_) => Pass::AddConstraint,
+        AlterActionKind::AddColumn { .. } => AlterPass::AddColumn,
+        AlterActionKind::AddConstraint(_) => AlterPass::AddConstraint,
         AlterActionKind::DropColumn { .. }
         | AlterActionKind::DropConstraint { .. }
         | AlterActionKind::DropNotNull { .. }
         | AlterActionKind::DropDefault { .. }
-        | AlterActionKind::DropIdentity { .. } => Pass::Drop,
-        AlterActionKind::SetNotNull { .. } => Pass::Attributes,
-        AlterActionKind::SetType { .. } => Pass::Retype,
-        AlterActionKind::AddIdentity { .. } | AlterActionKind::SetDefault { .. } => Pass::AddOther,
+        | AlterActionKind::DropIdentity { .. } => AlterPass::Drop,
+        AlterActionKind::SetNotNull { .. } => AlterPass::Attributes,
+        AlterActionKind::SetType { .. } => AlterPass::Retype,
+        AlterActionKind::AddIdentity { .. } | AlterActionKind::SetDefault { .. } => AlterPass::AddOther,
         AlterActionKind::SetIdentity { .. }
         | AlterActionKind::ColumnOptions { .. }
         | AlterActionKind::OwnerTo(_)
@@ -80,20 +80,24 @@ pub(super) fn pass_of(action: &AlterActionKind) -> Pass {
         | AlterActionKind::ValidateConstraint(_)
         // Refused before any step is taken.
         | AlterActionKind::AlterConstraint(_)
-        | AlterActionKind::Unsupported(_) => Pass::Other,
+        | AlterActionKind::Unsupported(_) => AlterPass::Other,
     }
 }
 
 impl Ddl<'_> {
     /// Returns the step of an action. The type of a changed column is looked up by the table as it was before all
     /// actions.
-    pub(super) fn prepared<'a>(&mut self, work: &Work<'_>, action: &'a AlterAction) -> SqlResult<Step<'a>> {
+    pub(super) fn prepared<'a>(
+        &mut self,
+        work: &TableAlteration<'_>,
+        action: &'a AlterAction,
+    ) -> SqlResult<AlterStep<'a>> {
         let AlterAction { kind: action, span: _ } = action;
         Ok(match action {
             AlterActionKind::SetType { column, kind, collation, using } => {
-                Step::Retype(self.prepare_retype(&work.old, column, kind, collation.as_ref(), using.as_ref())?)
+                AlterStep::Retype(self.prepare_retype(&work.old, column, kind, collation.as_ref(), using.as_ref())?)
             }
-            other => Step::Action(other),
+            other => AlterStep::Action(other),
         })
     }
 }

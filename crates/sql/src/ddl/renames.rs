@@ -18,7 +18,7 @@ use syntax::grammar;
 use syntax::lex::Span;
 
 /// Object that is renamed.
-pub(super) struct Renamed<'r> {
+pub(super) struct RenamedObject<'r> {
     pub(super) what: NameTarget,
     pub(super) to: &'r str,
     /// New schema of the object, if it moves.
@@ -26,10 +26,10 @@ pub(super) struct Renamed<'r> {
 }
 
 /// View, the new text of its query, and the meanings of the names in it.
-pub(super) type Changed = (Arc<ViewInfo>, String, Vec<NameReference>);
+pub(super) type ViewChange = (Arc<ViewInfo>, String, Vec<NameReference>);
 
 /// Visitor that replaces an old name in the text of a query with the new one.
-struct Writer {
+struct NameReplacer {
     /// Positions of the names' first bytes.
     names: HashSet<u32>,
     /// New schema of the relation, quoted, if it moves.
@@ -39,10 +39,10 @@ struct Writer {
     edits: Edits,
 }
 
-impl Writer {
-    fn of(notes: &[NameReference], renamed: &Renamed<'_>) -> Writer {
+impl NameReplacer {
+    fn of(notes: &[NameReference], renamed: &RenamedObject<'_>) -> NameReplacer {
         let is_written = |note: &&NameReference| note.of == renamed.what && note.span.is_known();
-        let mut writer = Writer {
+        let mut writer = NameReplacer {
             names: HashSet::new(),
             schema: renamed.schema.map(quoted),
             to: quoted(renamed.to),
@@ -66,7 +66,7 @@ impl Writer {
     }
 }
 
-impl visit::Visitor for Writer {
+impl visit::Visitor for NameReplacer {
     fn relation(&mut self, name: &ObjectName) {
         match (&self.schema, &name.parts[..]) {
             (Some(schema), [own]) if self.names.contains(&own.span.start) => {
@@ -108,14 +108,14 @@ impl Ddl<'_> {
     }
 
     /// Returns the rewritten queries of the views that use a relation. Must be called before the catalog is changed.
-    pub(super) fn renamed(&self, relation: u32, renamed: &Renamed<'_>) -> SqlResult<Vec<Changed>> {
+    pub(super) fn renamed(&self, relation: u32, renamed: &RenamedObject<'_>) -> SqlResult<Vec<ViewChange>> {
         let views = self.state.views().filter(|view| view.uses.contains(&relation));
         let changed = views.map(|view| {
             let query = grammar::query(&view.text)?;
             let binder = self.binder_of_view(view, &view.text).noting();
             binder.query(&query, None)?;
             let notes = binder.take_notes();
-            let mut writer = Writer::of(&notes, renamed);
+            let mut writer = NameReplacer::of(&notes, renamed);
             visit::query(&query, &mut writer);
             let text = writer.edits.apply(&view.text, Span::new(0, view.text.len()));
             Ok((Arc::clone(view), text, notes))
@@ -125,15 +125,15 @@ impl Ddl<'_> {
 
     /// Returns the queries of the views that use a table which gets a column of this number: their text is unchanged,
     /// but its meaning may differ then.
-    pub(super) fn beside_new_column(&self, table: u32, number: i16) -> SqlResult<Vec<Changed>> {
-        self.renamed(table, &Renamed { what: NameTarget::Column(table, number), to: "", schema: None })
+    pub(super) fn beside_new_column(&self, table: u32, number: i16) -> SqlResult<Vec<ViewChange>> {
+        self.renamed(table, &RenamedObject { what: NameTarget::Column(table, number), to: "", schema: None })
     }
 
     /// Puts rewritten queries in place. Must be called after the catalog is changed.
     ///
     /// # Errors
     /// `0A000`: a query has lost its meaning.
-    pub(super) fn put_renamed(&mut self, changed: Vec<Changed>, action: &str) -> SqlResult<()> {
+    pub(super) fn put_renamed(&mut self, changed: Vec<ViewChange>, action: &str) -> SqlResult<()> {
         for (view, text, notes) in changed {
             if self.state.relation_numbered(view.oid).is_none() {
                 continue; // The view was dropped with a column.

@@ -1,11 +1,11 @@
 //! `ALTER TABLE ... ALTER COLUMN ... TYPE`.
 
 use super::Ddl;
-use super::alter::Work;
-use super::columns::{Draft, collation_of, scope_of};
+use super::alter::TableAlteration;
+use super::columns::{TableDraft, collation_of, scope_of};
 use super::index::settle_classes;
-use super::rewrite::Source;
-use super::sequence::{Options, check_identity};
+use super::rewrite::ColumnSource;
+use super::sequence::{SequenceOptions, check_identity};
 use catalog::storage::column_type;
 use catalog::{Constraint, ConstraintKind, Relation, TableInfo};
 use query::plan::{Expr, Typed};
@@ -54,7 +54,7 @@ impl Ddl<'_> {
         if let Some(identity) = column.identity {
             check_identity(kind)?;
             let sequence = self.sequence_of(identity)?;
-            let changed = self.renumbered(&sequence, kind, &Options::default())?;
+            let changed = self.renumbered(&sequence, kind, &SequenceOptions::default())?;
             self.state.replace(Relation::Sequence(Arc::new(changed)))?;
         }
         column_type(kind)?;
@@ -83,11 +83,11 @@ impl Ddl<'_> {
         Ok(Retype { column: column.name.clone(), kind, collation, value: value.expr })
     }
 
-    pub(super) fn retype(&mut self, work: &mut Work<'_>, retype: Retype) -> SqlResult<()> {
+    pub(super) fn retype(&mut self, work: &mut TableAlteration<'_>, retype: Retype) -> SqlResult<()> {
         let Retype { column: name, kind, collation, value } = retype;
         let at = work.draft.need_column(&name)?;
         let column = work.draft.columns[at].clone();
-        if !matches!(work.sources[at], Source::Column(_)) {
+        if !matches!(work.sources[at], ColumnSource::Column(_)) {
             let message = format!("cannot alter type of column \"{name}\" twice");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
@@ -100,7 +100,7 @@ impl Ddl<'_> {
             work.draft.columns[at].default = Some(default);
         }
         self.refuse_used_by_views(work.draft.oid, column.number, &name)?;
-        work.sources[at] = Source::Made(value, kind);
+        work.sources[at] = ColumnSource::Made(value, kind);
         work.draft.columns[at].kind = kind;
         work.draft.columns[at].collation = collation;
         work.copies = true;
@@ -128,9 +128,14 @@ impl Ddl<'_> {
     }
 
     /// Returns the OIDs of the conditions that use a column with new values: they may not hold for those.
-    pub(super) fn checks_of_retyped(&self, draft: &Draft, old: &TableInfo, sources: &[Source]) -> SqlResult<Vec<u32>> {
+    pub(super) fn checks_of_retyped(
+        &self,
+        draft: &TableDraft,
+        old: &TableInfo,
+        sources: &[ColumnSource],
+    ) -> SqlResult<Vec<u32>> {
         let is_retyped = |at: &usize| {
-            matches!(sources[*at], Source::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()
+            matches!(sources[*at], ColumnSource::Made(..)) && old.column_numbered(draft.columns[*at].number).is_some()
         };
         let mut found = Vec::new();
         for constraint in &draft.constraints {

@@ -15,7 +15,7 @@ use types::forms::Forms;
 use types::{SqlType, text};
 
 /// Source of a column of the new table.
-pub(super) enum Source {
+pub(super) enum ColumnSource {
     /// Column of the old table, unchanged.
     Column(usize),
     /// Value computed from the old row.
@@ -28,9 +28,9 @@ const ROWS_PER_LOOK: u64 = 1024;
 const BATCH_ROWS: usize = 8192;
 
 impl Ddl<'_> {
-    pub(super) fn copy_rows(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
+    pub(super) fn copy_rows(&self, from: &TableInfo, to: &TableInfo, sources: &[ColumnSource]) -> SqlResult<()> {
         let columns: Option<Vec<usize>> =
-            sources.iter().map(|source| if let Source::Column(at) = source { Some(*at) } else { None }).collect();
+            sources.iter().map(|source| if let ColumnSource::Column(at) = source { Some(*at) } else { None }).collect();
         if let Some(columns) = columns
             && self.load_columns(from, to, &columns)?
         {
@@ -57,9 +57,9 @@ impl Ddl<'_> {
         }
     }
 
-    fn insert_copies(&self, from: &TableInfo, to: &TableInfo, sources: &[Source]) -> SqlResult<()> {
+    fn insert_copies(&self, from: &TableInfo, to: &TableInfo, sources: &[ColumnSource]) -> SqlResult<()> {
         let snapshot = self.run.txn.newest_snapshot()?;
-        let makes = sources.iter().any(|source| matches!(source, Source::Made(..)));
+        let makes = sources.iter().any(|source| matches!(source, ColumnSource::Made(..)));
         // Defaults may take values from sequences that this statement creates.
         let run = crate::exec::Run { catalog: &self.state, ..self.run.again() };
         let mut buffers = vec![Vec::new(); sources.len()];
@@ -73,7 +73,7 @@ impl Ddl<'_> {
                     let old: Vec<Datum> =
                         from.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect();
                     for (source, made) in sources.iter().zip(&mut made) {
-                        if let Source::Made(expr, _) = source {
+                        if let ColumnSource::Made(expr, _) = source {
                             *made = run.value_of(expr, &old)?;
                         }
                     }
@@ -83,8 +83,8 @@ impl Ddl<'_> {
                     .zip(&made)
                     .zip(&mut buffers)
                     .map(|((source, made), buffer)| match source {
-                        Source::Column(at) => Ok(row.get(*at)),
-                        Source::Made(_, kind) => {
+                        ColumnSource::Column(at) => Ok(row.get(*at)),
+                        ColumnSource::Made(_, kind) => {
                             buffer.clear();
                             store(made, *kind, buffer)
                         }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a sequence's value lies between its minimum and its maximum.
 
-use super::{Ddl, Defined};
+use super::{Ddl, DdlResult};
 use catalog::{IdentityColumn, Relation, Sequence, SequenceValue, SharedSequence, TableInfo};
 use engine::{TableDef, TableLock};
 use locked::Locked;
@@ -17,7 +17,7 @@ use types::{Kind, SqlType, text};
 
 /// Kind of a statement with options of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum SequenceStatement {
     /// `CREATE SEQUENCE`
     Create,
     /// `ALTER SEQUENCE`, or a change of an identity.
@@ -28,7 +28,7 @@ pub(super) enum Says {
 
 /// Options of a sequence in a statement, each at most once. Numbers are as they are written.
 #[derive(Default)]
-pub(super) struct Options<'o> {
+pub(super) struct SequenceOptions<'o> {
     kind: Option<&'o TypeName>,
     increment: Option<&'o str>,
     /// Inner `None` for `NO MINVALUE`; `max` is alike.
@@ -44,13 +44,17 @@ pub(super) struct Options<'o> {
     pub(super) name: Option<&'o ObjectName>,
 }
 
-impl<'o> Options<'o> {
+impl<'o> SequenceOptions<'o> {
     /// Collects the options of a statement.
     ///
     /// # Errors
     /// `42601`: an option is given twice, or is not allowed in such a statement. `0A000`
-    pub(super) fn of(binder: &Binder<'_>, options: &'o [SequenceOption], says: Says) -> SqlResult<Options<'o>> {
-        let mut said = Options::default();
+    pub(super) fn of(
+        binder: &Binder<'_>,
+        options: &'o [SequenceOption],
+        says: SequenceStatement,
+    ) -> SqlResult<SequenceOptions<'o>> {
+        let mut said = SequenceOptions::default();
         for SequenceOption { kind, span } in options {
             let added = said.add(kind, says).and_then(|is_new| match is_new {
                 true => Ok(()),
@@ -62,10 +66,10 @@ impl<'o> Options<'o> {
     }
 
     /// Adds an option. Returns false if it is there already.
-    fn add(&mut self, option: &'o SequenceOptionKind, says: Says) -> SqlResult<bool> {
+    fn add(&mut self, option: &'o SequenceOptionKind, says: SequenceStatement) -> SqlResult<bool> {
         Ok(match option {
             // The column's type determines it already.
-            SequenceOptionKind::As(_) if says == Says::Identity => false,
+            SequenceOptionKind::As(_) if says == SequenceStatement::Identity => false,
             SequenceOptionKind::As(kind) => self.kind.replace(kind).is_none(),
             SequenceOptionKind::Increment(number) => self.increment.replace(number).is_none(),
             SequenceOptionKind::MinValue(number) => self.min.replace(Some(number)).is_none(),
@@ -76,16 +80,18 @@ impl<'o> Options<'o> {
             SequenceOptionKind::Cache(number) => self.cache.replace(number).is_none(),
             SequenceOptionKind::Cycle(cycles) => self.cycle.replace(*cycles).is_none(),
             SequenceOptionKind::Restart(number) => self.restart.replace(number.as_deref()).is_none(),
-            SequenceOptionKind::OwnedBy(_) if says == Says::Identity => {
+            SequenceOptionKind::OwnedBy(_) if says == SequenceStatement::Identity => {
                 return Err(SqlError::unsupported("OWNED BY of an identity"));
             }
             SequenceOptionKind::OwnedBy(column) => self.owned_by.replace(column).is_none(),
-            SequenceOptionKind::SequenceName(name) if says == Says::Identity => self.name.replace(name).is_none(),
+            SequenceOptionKind::SequenceName(name) if says == SequenceStatement::Identity => {
+                self.name.replace(name).is_none()
+            }
             SequenceOptionKind::SequenceName(_) => {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid sequence option SEQUENCE NAME"));
             }
             SequenceOptionKind::Logged | SequenceOptionKind::Unlogged => {
-                let verb = if says == Says::Alter { "ALTER SEQUENCE SET " } else { "" };
+                let verb = if says == SequenceStatement::Alter { "ALTER SEQUENCE SET " } else { "" };
                 let word = if *option == SequenceOptionKind::Logged { "LOGGED" } else { "UNLOGGED" };
                 return Err(SqlError::unsupported(format_args!("{verb}{word}")));
             }
@@ -94,7 +100,7 @@ impl<'o> Options<'o> {
 
     /// Returns true if an option changes the sequence's numbers.
     pub(super) fn say_numbers(&self) -> bool {
-        let Options { kind, increment, min, max, start, cache, cycle, restart, owned_by: _, name: _ } = self;
+        let SequenceOptions { kind, increment, min, max, start, cache, cycle, restart, owned_by: _, name: _ } = self;
         kind.is_some()
             || increment.or(*start).or(*cache).is_some()
             || min.or(*max).is_some()
@@ -116,7 +122,7 @@ impl<'o> Options<'o> {
 }
 
 /// Numbers of a sequence that is created or changed.
-pub(super) struct Numbers {
+pub(super) struct SequenceParameters {
     kind: SqlType,
     pub(super) start: Option<i64>,
     increment: i64,
@@ -130,20 +136,20 @@ pub(super) struct Numbers {
     restart: Option<Option<i64>>,
 }
 
-impl Numbers {
-    pub(super) fn of(kind: SqlType) -> Numbers {
+impl SequenceParameters {
+    pub(super) fn of(kind: SqlType) -> SequenceParameters {
         let (start, min, max, value, restart) = (None, None, None, None, None);
-        Numbers { kind, start, increment: 1, min, max, cycle: false, cache: 1, value, restart }
+        SequenceParameters { kind, start, increment: 1, min, max, cycle: false, cache: 1, value, restart }
     }
 
     /// Returns the numbers of an existing sequence. If the type changes, bounds that are those of the old type become
     /// those of the new one.
-    pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> Numbers {
+    pub(super) fn of_sequence(sequence: &Sequence, kind: SqlType) -> SequenceParameters {
         let Sequence { start, increment, min, max, cycle, cache, .. } = *sequence;
         let value = *sequence.value.locked();
         let (least, greatest) = bounds(sequence.kind);
         let (new_least, new_greatest) = bounds(kind);
-        Numbers {
+        SequenceParameters {
             kind,
             start: Some(start),
             increment,
@@ -156,7 +162,7 @@ impl Numbers {
         }
     }
 
-    pub(super) fn set(&mut self, binder: &Binder<'_>, options: &Options<'_>) -> SqlResult<()> {
+    pub(super) fn set(&mut self, binder: &Binder<'_>, options: &SequenceOptions<'_>) -> SqlResult<()> {
         let number = |written: &str| number(binder, written);
         let number_or_none = |written: Option<&str>| written.map(number).transpose();
         if let Some(increment) = options.increment {
@@ -258,14 +264,14 @@ fn number(binder: &Binder<'_>, written: &str) -> SqlResult<i64> {
 }
 
 impl Ddl<'_> {
-    pub(super) fn create_sequence(&mut self, create: &SequenceDefinition) -> SqlResult<Defined> {
+    pub(super) fn create_sequence(&mut self, create: &SequenceDefinition) -> SqlResult<DdlResult> {
         let SequenceDefinition { name, persistence, has_condition: if_not_exists, options } = create;
         match persistence {
             Persistence::Permanent => {}
             Persistence::Temporary => return Err(SqlError::unsupported("CREATE TEMPORARY SEQUENCE")),
             Persistence::Unlogged => return Err(SqlError::unsupported("CREATE UNLOGGED SEQUENCE")),
         }
-        let options = Options::of(&self.binder(), options, Says::Create)?;
+        let options = SequenceOptions::of(&self.binder(), options, SequenceStatement::Create)?;
         let kind = options.kind(&self.binder())?;
         let kind = kind.unwrap_or_else(|| Kind::Int8.into());
         let (schema, own_name) = self.place(name).map_err(SqlError::nowhere)?;
@@ -274,7 +280,7 @@ impl Ddl<'_> {
             self.notice(SqlState::DUPLICATE_TABLE, message);
             return Ok("CREATE SEQUENCE".into());
         }
-        let mut numbers = Numbers::of(kind);
+        let mut numbers = SequenceParameters::of(kind);
         numbers.set(&self.binder(), &options)?;
         let shared = self.shared_sequence(schema, &own_name)?;
         // The numbers below are placeholders that `numbers` overrides.
@@ -314,13 +320,13 @@ impl Ddl<'_> {
     /// Executes `ALTER SEQUENCE`. The statement waits for transactions that have taken values, and transactions that
     /// want some wait for it. Its changes of numbers are undone with the transaction; numbers taken meanwhile are not
     /// given back.
-    pub(super) fn alter_sequence(&mut self, alter: &SequenceDefinition) -> SqlResult<Defined> {
+    pub(super) fn alter_sequence(&mut self, alter: &SequenceDefinition) -> SqlResult<DdlResult> {
         // ALTER SEQUENCE has no persistence.
         let SequenceDefinition { name, persistence: _, has_condition: if_exists, options } = alter;
         let found = self.altered(ObjectKind::Sequence, name, *if_exists)?;
         let Some(Relation::Sequence(sequence)) = found else { return Ok("ALTER SEQUENCE".into()) };
         self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
-        let options = Options::of(&self.binder(), options, Says::Alter)?;
+        let options = SequenceOptions::of(&self.binder(), options, SequenceStatement::Alter)?;
         let kind = options.kind(&self.binder())?.unwrap_or(sequence.kind);
         let mut changed = match options.say_numbers() {
             true => self.renumbered(&sequence, kind, &options)?,
@@ -339,10 +345,10 @@ impl Ddl<'_> {
         &mut self,
         sequence: &Sequence,
         kind: SqlType,
-        options: &Options<'_>,
+        options: &SequenceOptions<'_>,
     ) -> SqlResult<Sequence> {
         self.lock_engine_table(&sequence.shared.lock, TableLock::ShareRowExclusive)?;
-        let mut numbers = Numbers::of_sequence(sequence, kind);
+        let mut numbers = SequenceParameters::of_sequence(sequence, kind);
         numbers.set(&self.binder(), options)?;
         numbers.sequence(sequence.next_version())
     }

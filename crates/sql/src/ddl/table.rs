@@ -1,10 +1,10 @@
 //! `CREATE TABLE`, `CREATE TABLE AS`, `CREATE SCHEMA`, `TRUNCATE`.
 
-use super::columns::Draft;
-use super::constraints::{NewConstraint, What};
+use super::columns::TableDraft;
+use super::constraints::{NewConstraint, NewConstraintKind};
 use super::like::LikeIndex;
-use super::rewrite::Source;
-use super::{Ddl, Defined};
+use super::rewrite::ColumnSource;
+use super::{Ddl, DdlResult};
 use crate::session::with_kept;
 use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
@@ -23,17 +23,17 @@ use syntax::lex::Span;
 /// PostgreSQL. Generated names are numbered in this order.
 fn kind_order(constraint: &NewConstraint<'_>) -> u8 {
     match &constraint.what {
-        What::Check { .. } | What::Copied(_) => 0,
-        What::Key { options, .. } if options.is_primary => 1,
-        What::Key { .. } => 2,
-        What::Foreign { .. } => 3,
+        NewConstraintKind::Check { .. } | NewConstraintKind::Copied(_) => 0,
+        NewConstraintKind::Key { options, .. } if options.is_primary => 1,
+        NewConstraintKind::Key { .. } => 2,
+        NewConstraintKind::Foreign { .. } => 3,
         // Refused when they are added.
-        What::KeyUsingIndex | What::Exclude => 4,
+        NewConstraintKind::KeyUsingIndex | NewConstraintKind::Exclude => 4,
     }
 }
 
 impl Ddl<'_> {
-    pub(super) fn create_table(&mut self, create: &CreateTable) -> SqlResult<Defined> {
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> SqlResult<DdlResult> {
         let CreateTable { name, persistence, if_not_exists, elements, parameters, unsupported } = create;
         self.look_at_storage(*persistence, parameters, unsupported)?;
         let Some(mut draft) = self.new_draft(name, *if_not_exists)? else { return Ok("CREATE TABLE".into()) };
@@ -63,7 +63,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the draft of a new table; `None` if the name is taken, and `IF NOT EXISTS` is given.
-    fn new_draft(&mut self, name: &ObjectName, if_not_exists: bool) -> SqlResult<Option<Draft>> {
+    fn new_draft(&mut self, name: &ObjectName, if_not_exists: bool) -> SqlResult<Option<TableDraft>> {
         let (schema, name) = self.place(name)?;
         if self.is_taken(schema, &name) {
             let message = format!("relation \"{name}\" already exists");
@@ -73,7 +73,7 @@ impl Ddl<'_> {
             self.notice(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
             return Ok(None);
         }
-        Ok(Some(Draft {
+        Ok(Some(TableDraft {
             oid: self.catalog.oid()?,
             schema,
             name,
@@ -89,7 +89,7 @@ impl Ddl<'_> {
     /// Creates the table of a draft with its constraints, in this order, and adds it to the state.
     fn finish_new(
         &mut self,
-        mut draft: Draft,
+        mut draft: TableDraft,
         pending: &[NewConstraint<'_>],
         indexes: Vec<LikeIndex>,
     ) -> SqlResult<Arc<TableInfo>> {
@@ -103,7 +103,7 @@ impl Ddl<'_> {
         Ok(table)
     }
 
-    pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> SqlResult<Defined> {
+    pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> SqlResult<DdlResult> {
         let CreateTableAs { name, persistence, if_not_exists, columns, parameters, source, with_data, unsupported } =
             create;
         self.look_at_storage(*persistence, parameters, unsupported)?;
@@ -144,7 +144,7 @@ impl Ddl<'_> {
         let table = self.finish_new(draft, &[], Vec::new())?;
         let rows = if *with_data { self.run.collect(&plan)? } else { Vec::new() };
         self.insert_all(&table, &rows)?;
-        Ok(Defined { tag: "SELECT", rows: Some(rows.len() as u64) })
+        Ok(DdlResult { tag: "SELECT", rows: Some(rows.len() as u64) })
     }
 
     pub(super) fn schema_of(&self, oid: u32) -> SqlResult<Schema> {
@@ -180,7 +180,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    pub(super) fn create_schema(&mut self, create: &CreateSchema) -> SqlResult<Defined> {
+    pub(super) fn create_schema(&mut self, create: &CreateSchema) -> SqlResult<DdlResult> {
         let CreateSchema { name, owner, if_not_exists, has_elements } = create;
         let Some(name) = name.as_ref().filter(|_| owner.is_none()).map(ToString::to_string) else {
             return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
@@ -200,7 +200,7 @@ impl Ddl<'_> {
         Ok("CREATE SCHEMA".into())
     }
 
-    pub(super) fn truncate(&mut self, truncate: &TruncateCommand) -> SqlResult<Defined> {
+    pub(super) fn truncate(&mut self, truncate: &TruncateCommand) -> SqlResult<DdlResult> {
         let TruncateCommand { tables: targets, restarts, is_cascading } = truncate;
         let mut tables: Vec<Arc<TableInfo>> = Vec::new();
         // Inheritance does not exist here, so ONLY makes no difference.
@@ -235,7 +235,7 @@ impl Ddl<'_> {
             at += 1;
         }
         for table in tables {
-            let mut draft = Draft::of(&table);
+            let mut draft = TableDraft::of(&table);
             draft.counted = Arc::default();
             let fresh = self.in_place_of(&table, draft)?;
             self.replace_table(fresh)?;
@@ -260,7 +260,12 @@ impl Ddl<'_> {
     }
 
     /// Replaces a table by one with its rows: `sources` tells the source of each column.
-    pub(super) fn rebuild(&mut self, old: &TableInfo, draft: Draft, sources: &[Source]) -> SqlResult<Arc<TableInfo>> {
+    pub(super) fn rebuild(
+        &mut self,
+        old: &TableInfo,
+        draft: TableDraft,
+        sources: &[ColumnSource],
+    ) -> SqlResult<Arc<TableInfo>> {
         let table = self.in_place_of(old, draft)?;
         // Every snapshot sees the copied rows, so they must be those of this snapshot.
         if self.keeps_snapshot && !self.run.txn.is_unchanged(&old.table)? {
@@ -273,7 +278,7 @@ impl Ddl<'_> {
     /// Returns a description with a new, empty table of the engine in the place of another's. Locks of rows and tables,
     /// and records of reads, belong to a table of the engine. Their holder must not be left with the old table while
     /// others go on with the new one. So this excludes all holders, whatever the statement does.
-    fn in_place_of(&mut self, old: &TableInfo, draft: Draft) -> SqlResult<TableInfo> {
+    fn in_place_of(&mut self, old: &TableInfo, draft: TableDraft) -> SqlResult<TableInfo> {
         self.lock(old, TableLock::AccessExclusive)?;
         let schema = self.schema_of(draft.schema)?;
         let fresh = self.engine_table(draft.engine_def(&schema)?)?;

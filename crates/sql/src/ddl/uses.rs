@@ -1,7 +1,7 @@
 //! Views that use a column of a table, and the consequences for dropping it or changing its type.
 
 use super::Ddl;
-use super::drop::Doomed;
+use super::drop::DroppedObjects;
 use catalog::{Relation, ViewInfo};
 use query::bind::NameTarget;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -24,7 +24,13 @@ impl Ddl<'_> {
     }
 
     /// Adds the views that use a column to the objects that are dropped with it.
-    pub(super) fn doom_views(&self, doomed: &mut Doomed, table: u32, number: i16, column: &str) -> SqlResult<()> {
+    pub(super) fn doom_views(
+        &self,
+        doomed: &mut DroppedObjects,
+        table: u32,
+        number: i16,
+        column: &str,
+    ) -> SqlResult<()> {
         for view in self.views_of_column(table, number)? {
             let view = Relation::View(view);
             let name = format!("view {}", self.shown(&view));

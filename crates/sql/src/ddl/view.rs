@@ -3,7 +3,7 @@
 //! **Invariant:** a view keeps its query as written, except for `*`, the schemas of relations, and names that have
 //! changed since. The relations that it uses cannot be dropped without it.
 
-use super::{Ddl, Defined};
+use super::{Ddl, DdlResult};
 use crate::system::quoted;
 use catalog::{CatalogState, Relation, ViewInfo};
 use query::bind::kept::settle;
@@ -22,7 +22,7 @@ use syntax::lex::Span;
 use types::SqlType;
 
 impl Ddl<'_> {
-    pub(super) fn create_view(&mut self, create: &CreateView) -> SqlResult<Defined> {
+    pub(super) fn create_view(&mut self, create: &CreateView) -> SqlResult<DdlResult> {
         refuse!(
             create.persistence != Persistence::Permanent => "CREATE TEMPORARY VIEW",
             !create.options.is_empty() => "WITH in CREATE VIEW",
@@ -81,7 +81,7 @@ impl Ddl<'_> {
                 NameTarget::Literal(_) | NameTarget::Moment(_) | NameTarget::Column(..) => {}
             }
         }
-        let mut qualifier = Qualifier { text: self.text, state: &self.state, relations, edits };
+        let mut qualifier = SchemaQualifier { text: self.text, state: &self.state, relations, edits };
         visit::query(&create.query, &mut qualifier);
         let text = on_one_line(&qualifier.edits.apply(self.text, create.extent))?;
         let text = if create.is_recursive { recursive_text(create, &text) } else { text };
@@ -94,7 +94,7 @@ impl Ddl<'_> {
 }
 
 /// Visitor that adds the schemas of relations to their names.
-struct Qualifier<'q> {
+struct SchemaQualifier<'q> {
     text: &'q str,
     state: &'q CatalogState,
     /// OIDs of relations by the positions of their names.
@@ -102,7 +102,7 @@ struct Qualifier<'q> {
     edits: Edits,
 }
 
-impl visit::Visitor for Qualifier<'_> {
+impl visit::Visitor for SchemaQualifier<'_> {
     fn relation(&mut self, name: &ObjectName) {
         let [own] = &name.parts[..] else { return };
         let relation = self.relations.get(&own.span.start).and_then(|oid| self.state.relation_numbered(*oid));

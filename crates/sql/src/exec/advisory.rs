@@ -4,7 +4,7 @@
 //! done are not done again, and give what they gave. Locks of the transaction are taken back with the statement, so those
 //! are asked for again.
 
-use super::{Rows, Run};
+use super::{RowStack, Run};
 use engine::{Advisory, AdvisoryLocks, AdvisoryScope, Wait};
 use query::plan::{AdvisoryCall, Expr};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -14,22 +14,22 @@ use types::datum::Datum;
 use types::ops::impossible;
 
 /// Advisory locks of a session, and what the statement under way has done to them.
-pub(crate) struct Advised {
+pub(crate) struct AdvisoryState {
     locks: AdvisoryLocks,
-    log: RefCell<Log>,
+    log: RefCell<AdvisoryLog>,
 }
 
 #[derive(Default)]
-struct Log {
+struct AdvisoryLog {
     /// Calls for the session with what they gave, in order, and how many of them the statement has come to again.
     calls: Vec<(AdvisoryCall, Option<Advisory>, bool)>,
     used: usize,
     warnings: Vec<SqlError>,
 }
 
-impl Advised {
-    pub(crate) fn new(locks: AdvisoryLocks) -> Advised {
-        Advised { locks, log: RefCell::default() }
+impl AdvisoryState {
+    pub(crate) fn new(locks: AdvisoryLocks) -> AdvisoryState {
+        AdvisoryState { locks, log: RefCell::default() }
     }
 
     /// Gives up all of them.
@@ -41,7 +41,7 @@ impl Advised {
     pub(crate) fn begin(&self) {
         let mut log = self.log.borrow_mut();
         if !log.calls.is_empty() {
-            *log = Log::default();
+            *log = AdvisoryLog::default();
         }
         log.used = 0;
     }
@@ -64,7 +64,7 @@ impl Advised {
         self.forget_from(&mut self.log.borrow_mut(), 0);
     }
 
-    fn forget_from(&self, log: &mut Log, from: usize) {
+    fn forget_from(&self, log: &mut AdvisoryLog, from: usize) {
         for (call, lock, gave) in log.calls.drain(from..) {
             if let (AdvisoryCall::Lock { shared, .. }, Some(lock), true) = (call, lock, gave) {
                 self.locks.unlock(lock, shared);
@@ -104,7 +104,7 @@ impl Advised {
 }
 
 impl Run<'_> {
-    pub(super) fn advisory(&self, call: AdvisoryCall, arguments: &[Expr], rows: &Rows<'_>) -> SqlResult<Datum> {
+    pub(super) fn advisory(&self, call: AdvisoryCall, arguments: &[Expr], rows: &RowStack<'_>) -> SqlResult<Datum> {
         let values = arguments.iter().map(|one| self.value(one, rows)).collect::<SqlResult<Vec<_>>>()?;
         let lock = match &values[..] {
             [] => None,

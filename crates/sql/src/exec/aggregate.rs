@@ -3,9 +3,9 @@
 //! **Invariant:** a group of no columns is there even without rows. Rows that an aggregate must be given in an order, or each
 //! once, are kept until the end of the group.
 
+use super::hash_table::RowTable;
 use super::order::order_of;
-use super::table::RowTable;
-use super::{Each, Flow, Rows, Run};
+use super::{Flow, RowSink, RowStack, Run};
 use query::plan::{AggregateCall, Expr, Plan};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
@@ -16,7 +16,7 @@ use types::datum::Datum;
 use types::ops::Accumulator;
 
 /// An aggregate of one group under way.
-pub(super) enum State {
+pub(super) enum GroupAggregate {
     Direct(Accumulator),
     /// The arguments, each once.
     Distinct(RowTable),
@@ -24,14 +24,14 @@ pub(super) enum State {
     Ordered(Bulk<(Vec<Datum>, Vec<Datum>)>),
 }
 
-impl State {
-    pub(super) fn new(call: &AggregateCall) -> State {
+impl GroupAggregate {
+    pub(super) fn new(call: &AggregateCall) -> GroupAggregate {
         if call.is_distinct {
-            State::Distinct(RowTable::new(call.argument_kinds.clone()))
+            GroupAggregate::Distinct(RowTable::new(call.argument_kinds.clone()))
         } else if call.order.is_empty() {
-            State::Direct(call.aggregate.start())
+            GroupAggregate::Direct(call.aggregate.start())
         } else {
-            State::Ordered(Bulk::new())
+            GroupAggregate::Ordered(Bulk::new())
         }
     }
 
@@ -39,12 +39,12 @@ impl State {
     pub(super) fn finish(&self, run: &Run<'_>, call: &AggregateCall) -> SqlResult<Datum> {
         let mut accumulator = call.aggregate.start();
         match self {
-            State::Direct(accumulator) => return accumulator.clone().finish(),
-            State::Distinct(table) => {
+            GroupAggregate::Direct(accumulator) => return accumulator.clone().finish(),
+            GroupAggregate::Distinct(table) => {
                 // The keys are over the arguments then.
                 let keyed = |at: usize| {
                     let row = table.row(at);
-                    let rows = Rows { row, outer: None };
+                    let rows = RowStack { row, outer: None };
                     let values = call.order.iter().map(|key| run.value(&key.value, &rows));
                     Ok((values.collect::<SqlResult<Vec<_>>>()?, row))
                 };
@@ -54,7 +54,7 @@ impl State {
                     accumulator.add(arguments)?;
                 }
             }
-            State::Ordered(rows) => {
+            GroupAggregate::Ordered(rows) => {
                 let mut all: Vec<&(Vec<Datum>, Vec<Datum>)> = rows.iter().collect();
                 pulse::sort_by(&mut all, |(left, _), (right, _)| order_of(left, right, &call.order))?;
                 for (_, arguments) in all {
@@ -67,12 +67,12 @@ impl State {
 }
 
 /// The groups of one grouping set.
-struct Groups<'s> {
+struct GroupTable<'s> {
     /// Which of the groups' columns are in it; all, without sets.
     set: Option<&'s [usize]>,
     table: RowTable,
     /// Those of one group after those of another.
-    states: Vec<State>,
+    states: Vec<GroupAggregate>,
 }
 
 impl Run<'_> {
@@ -80,8 +80,8 @@ impl Run<'_> {
     pub(super) fn accumulate(
         &self,
         call: &AggregateCall,
-        state: &mut State,
-        rows: &Rows<'_>,
+        state: &mut GroupAggregate,
+        rows: &RowStack<'_>,
         buffer: &mut Vec<Datum>,
     ) -> SqlResult<()> {
         if let Some(filter) = &call.filter
@@ -94,15 +94,15 @@ impl Run<'_> {
             buffer.push(self.value(argument, rows)?);
         }
         match state {
-            State::Direct(accumulator) => accumulator.add(buffer),
-            State::Distinct(table) => {
+            GroupAggregate::Direct(accumulator) => accumulator.add(buffer),
+            GroupAggregate::Distinct(table) => {
                 if table.put(buffer)?.1 {
                     self.keep(MemoryUse::HashTables, buffer)?;
                 }
                 Ok(())
             }
-            State::Ordered(all) => {
-                let arguments = Rows { row: buffer, outer: None };
+            GroupAggregate::Ordered(all) => {
+                let arguments = RowStack { row: buffer, outer: None };
                 let over = if call.orders_arguments { &arguments } else { rows };
                 let keys = call.order.iter().map(|key| self.value(&key.value, over)).collect::<SqlResult<Vec<_>>>()?;
                 self.keep(MemoryUse::HashTables, buffer)?;
@@ -119,8 +119,8 @@ impl Run<'_> {
         groups: &[(Expr, Kind)],
         sets: Option<&[Vec<usize>]>,
         calls: &[AggregateCall],
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let kinds: Vec<Kind> = groups.iter().map(|(_, kind)| *kind).collect();
         let start = |set: Option<&'_ [usize]>| {
@@ -130,24 +130,25 @@ impl Run<'_> {
             };
             RowTable::new(kinds)
         };
-        let mut all: Vec<Groups<'_>> = match sets {
-            None => vec![Groups { set: None, table: start(None), states: Vec::new() }],
-            Some(sets) => {
-                sets.iter().map(|set| Groups { set: Some(set), table: start(Some(set)), states: Vec::new() }).collect()
-            }
+        let mut all: Vec<GroupTable<'_>> = match sets {
+            None => vec![GroupTable { set: None, table: start(None), states: Vec::new() }],
+            Some(sets) => sets
+                .iter()
+                .map(|set| GroupTable { set: Some(set), table: start(Some(set)), states: Vec::new() })
+                .collect(),
         };
         for one in &mut all {
             // No rows are a group too.
             if one.set.map_or(groups.is_empty(), <[usize]>::is_empty) {
                 one.table.put(&[])?;
-                one.states.extend(calls.iter().map(State::new));
+                one.states.extend(calls.iter().map(GroupAggregate::new));
             }
         }
         let mut values: Vec<Datum> = Vec::with_capacity(groups.len());
         let mut key: Vec<Datum> = Vec::new();
         let mut buffer: Vec<Datum> = Vec::new();
         self.every(input, outer, &mut |row| {
-            let rows = Rows { row, outer };
+            let rows = RowStack { row, outer };
             values.clear();
             for (group, _) in groups {
                 values.push(self.value(group, &rows)?);
@@ -163,7 +164,7 @@ impl Run<'_> {
                 };
                 if is_new {
                     self.keep(MemoryUse::HashTables, &values)?;
-                    one.states.extend(calls.iter().map(State::new));
+                    one.states.extend(calls.iter().map(GroupAggregate::new));
                 }
                 let states = &mut one.states[number * calls.len()..];
                 for (call, state) in calls.iter().zip(states) {

@@ -4,7 +4,7 @@
 //! COMMITTED a row that the snapshot does not see is a conflict (`40001`). What another transaction has not decided is waited
 //! for. No row is changed twice by one statement.
 
-use super::{Rows, Run};
+use super::{RowStack, Run};
 use catalog::TableInfo;
 use catalog::storage::{datum, store};
 use engine::{RowId, RowLock, RowWriter, Value, Wait};
@@ -111,7 +111,7 @@ impl Run<'_> {
             }
             new.push(Datum::Int8(id.0 as i64));
             new.extend_from_slice(row);
-            let rows = Rows { row: &new, outer: None };
+            let rows = RowStack { row: &new, outer: None };
             is_wanted = update.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
             if is_wanted {
                 let made = self.new_values(&update.assignments, &rows)?;

@@ -4,7 +4,7 @@
 //! committed rows and all that the statement has done; what one does is looked after in its turn. Whoever refers to a row
 //! holds it (FOR KEY SHARE) until the end of the transaction.
 
-use super::{Rows, Run};
+use super::{RowStack, Run};
 use catalog::storage::search::{KeyPosition, sought};
 use catalog::storage::{datum, store};
 use catalog::{ForeignAction, TableInfo};
@@ -20,14 +20,14 @@ use types::{Kind, SqlType};
 
 /// What is to be looked after.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct ConstraintEvent {
     rules: Arc<ConstraintRules>,
     table: u32,
-    what: What,
+    what: ConstraintEventKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum ConstraintEventKind {
     /// A row refers to another now, by the reference at this place.
     Refers { reference: usize, row: RowId },
     /// A key has gone, or has become another, to which the reference at this place may refer.
@@ -64,7 +64,7 @@ impl Run<'_> {
     /// `23514`
     pub(super) fn check(&self, rules: &TableRules, row: &[Datum]) -> SqlResult<()> {
         for (name, condition) in &rules.checks {
-            if self.truth(condition, &Rows { row, outer: None })? == Some(false) {
+            if self.truth(condition, &RowStack { row, outer: None })? == Some(false) {
                 let of = &rules.table.name;
                 let message = format!("new row for relation \"{of}\" violates check constraint \"{name}\"");
                 let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(self.failing(&rules.table, row));
@@ -74,15 +74,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn event(&self, rules: &Arc<ConstraintRules>, table: u32, what: What) {
-        self.changes.events.borrow_mut().push_back(Event { rules: Arc::clone(rules), table, what });
+    fn event(&self, rules: &Arc<ConstraintRules>, table: u32, what: ConstraintEventKind) {
+        self.changes.events.borrow_mut().push_back(ConstraintEvent { rules: Arc::clone(rules), table, what });
     }
 
     /// A row was inserted.
     pub(super) fn inserted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, row: RowId) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for reference in 0..own.references.len() {
-            self.event(rules, table.oid, What::Refers { reference, row });
+            self.event(rules, table.oid, ConstraintEventKind::Refers { reference, row });
         }
     }
 
@@ -106,12 +106,12 @@ impl Run<'_> {
             // Who refers to it shall have a value that is equal but looks different, too.
             if differ(&of.columns, &|old, new, _| is_same_constant(old, new)) {
                 let (old, new) = (key_of(old, &of.columns), Some(key_of(new, &of.columns)));
-                self.event(rules, table.oid, What::Gone { referenced, old, new });
+                self.event(rules, table.oid, ConstraintEventKind::Gone { referenced, old, new });
             }
         }
         for (reference, of) in own.references.iter().enumerate() {
             if differ(&of.columns, &is_same) {
-                self.event(rules, table.oid, What::Refers { reference, row });
+                self.event(rules, table.oid, ConstraintEventKind::Refers { reference, row });
             }
         }
     }
@@ -120,20 +120,24 @@ impl Run<'_> {
     pub(super) fn deleted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, old: &[Datum]) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for (referenced, of) in own.referenced.iter().enumerate() {
-            self.event(rules, table.oid, What::Gone { referenced, old: key_of(old, &of.columns), new: None });
+            self.event(
+                rules,
+                table.oid,
+                ConstraintEventKind::Gone { referenced, old: key_of(old, &of.columns), new: None },
+            );
         }
     }
 
     /// The end of a statement: looks after all that it has done, and after what comes of that.
     pub(super) fn look_after(&self) -> SqlResult<()> {
         loop {
-            let Some(Event { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
+            let Some(ConstraintEvent { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
                 return Ok(());
             };
             self.goes_on()?;
             let Some(own) = rules.tables.get(&table) else { continue };
             match what {
-                What::Refers { reference, row } => {
+                ConstraintEventKind::Refers { reference, row } => {
                     let Some(reference) = own.references.get(reference) else { continue };
                     // If it has gone, or changed, since, that has been noted, too.
                     let Some(row) = self.txn.get_row(&own.table.table, row)? else { continue };
@@ -141,7 +145,7 @@ impl Run<'_> {
                     let key = reference.columns.iter().map(|at| datum(row.get(*at), kind(at))).collect();
                     self.find_parent(&own.table, reference, key)?;
                 }
-                What::Gone { referenced, old, new } => {
+                ConstraintEventKind::Gone { referenced, old, new } => {
                     let Some(referenced) = own.referenced.get(referenced) else { continue };
                     // Nothing refers to a key with a null.
                     if !old.iter().any(Datum::is_null) {
@@ -311,7 +315,7 @@ impl Run<'_> {
             }
             (ForeignAction::SetNull, _) => vec![Datum::Null; child_columns.len()],
             (ForeignAction::SetDefault, _) => {
-                let nothing = Rows { row: &[], outer: None };
+                let nothing = RowStack { row: &[], outer: None };
                 let defaults = referenced.defaults.iter().map(|value| self.value(value, &nothing));
                 defaults.collect::<SqlResult<_>>()?
             }

@@ -3,7 +3,7 @@
 //! **Invariant:** rows go into the table in chunks; if one of a chunk is refused, the chunk is done again row by row, so that
 //! the error names the line.
 
-use super::constraints::Event;
+use super::constraints::ConstraintEvent;
 use super::{Flow, Run};
 use catalog::TableInfo;
 use catalog::storage::{datum, store};
@@ -56,7 +56,7 @@ impl CopyState {
 
 /// One value of a row that is about to be inserted.
 #[derive(Clone, Debug)]
-enum Cell {
+enum CopyCell {
     Fixed(Value<'static>),
     /// Text in the data.
     Data(Range<usize>),
@@ -66,10 +66,10 @@ enum Cell {
 }
 
 /// Rows that are about to be inserted.
-struct Chunk<'c> {
+struct CopyChunk<'c> {
     from: &'c CopyFrom,
     data: &'c [u8],
-    cells: Vec<Cell>,
+    cells: Vec<CopyCell>,
     made: Vec<u8>,
     datums: Vec<Datum>,
     lines: Vec<u64>,
@@ -77,12 +77,12 @@ struct Chunk<'c> {
 
 /// Data for the client, which are given back piece by piece as they are sent.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct CopyOutput {
     pieces: VecDeque<CopyPiece>,
     pub(crate) rows: u64,
 }
 
-impl Sent {
+impl CopyOutput {
     /// Takes the first piece out.
     pub(crate) fn next(&mut self) -> Option<CopyPiece> {
         self.pieces.pop_front()
@@ -103,12 +103,12 @@ impl Run<'_> {
         state: &CopyState,
         data: &[u8],
         is_all: bool,
-        later: &[Event],
-    ) -> SqlResult<(CopyState, Vec<Event>)> {
+        later: &[ConstraintEvent],
+    ) -> SqlResult<(CopyState, Vec<ConstraintEvent>)> {
         let mut state = state.clone();
         let own = from.rules.as_ref().and_then(|rules| rules.tables.get(&from.table.oid));
         let mut fields = CopyFields::default();
-        let mut chunk = Chunk {
+        let mut chunk = CopyChunk {
             from,
             data,
             cells: Vec::with_capacity(CHUNK_ROWS * from.table.columns.len()),
@@ -183,7 +183,7 @@ impl Run<'_> {
     }
 
     /// Puts a row into the chunk.
-    fn copy_row(&self, chunk: &mut Chunk<'_>, fields: &CopyFields, line: u64) -> SqlResult<()> {
+    fn copy_row(&self, chunk: &mut CopyChunk<'_>, fields: &CopyFields, line: u64) -> SqlResult<()> {
         let (from, data) = (chunk.from, chunk.data);
         let table = &*from.table;
         let is_binary = from.options.format == CopyFormat::Binary;
@@ -197,7 +197,7 @@ impl Run<'_> {
             }
         }
         let first = chunk.cells.len();
-        chunk.cells.resize(first + table.columns.len(), Cell::Fixed(Value::Null));
+        chunk.cells.resize(first + table.columns.len(), CopyCell::Fixed(Value::Null));
         for (number, place) in from.places.iter().enumerate() {
             let column = &table.columns[*place];
             let Some(field) = fields.all.get(number) else {
@@ -234,14 +234,15 @@ impl Run<'_> {
                 error.context(context)
             })?;
         }
-        let nothing = super::Rows { row: &[], outer: None };
+        let nothing = super::RowStack { row: &[], outer: None };
         for (at, value) in &from.defaults {
             let value = self.value(value, &nothing).map_err(in_line)?;
             chunk.cells[first + at] = chunk.keep(value);
         }
         chunk.lines.push(line);
-        let is_missing =
-            |(cell, column): (&Cell, &catalog::ColumnDef)| column.not_null && matches!(cell, Cell::Fixed(Value::Null));
+        let is_missing = |(cell, column): (&CopyCell, &catalog::ColumnDef)| {
+            column.not_null && matches!(cell, CopyCell::Fixed(Value::Null))
+        };
         if chunk.cells[first..].iter().zip(&table.columns).any(is_missing) {
             let row = chunk.with_values(first, |values| row_of(table, values))?;
             self.not_null(table, &row).map_err(in_line)?;
@@ -258,26 +259,26 @@ impl Run<'_> {
     /// A value from its text; `raw`: it stands just so in the data.
     fn copy_cell(
         &self,
-        chunk: &mut Chunk<'_>,
+        chunk: &mut CopyChunk<'_>,
         bytes: &[u8],
         raw: Option<Range<usize>>,
         kind: SqlType,
-    ) -> SqlResult<Cell> {
+    ) -> SqlResult<CopyCell> {
         let short_enough = |length: Option<usize>| length.is_none_or(|length| bytes.len() <= length);
         match kind.kind {
             Kind::Int4 => {
                 if let Some(value) = integer(bytes).and_then(|value| i32::try_from(value).ok()) {
-                    return Ok(Cell::Fixed(Value::Int32(value)));
+                    return Ok(CopyCell::Fixed(Value::Int32(value)));
                 }
             }
             Kind::Int8 => {
                 if let Some(value) = integer(bytes) {
-                    return Ok(Cell::Fixed(Value::Int64(value)));
+                    return Ok(CopyCell::Fixed(Value::Int64(value)));
                 }
             }
             Kind::Int2 => {
                 if let Some(value) = integer(bytes).and_then(|value| i16::try_from(value).ok()) {
-                    return Ok(Cell::Fixed(Value::Int16(value)));
+                    return Ok(CopyCell::Fixed(Value::Int16(value)));
                 }
             }
             Kind::Text | Kind::Varchar | Kind::Bpchar if short_enough(kind.max_length()) => {
@@ -289,11 +290,11 @@ impl Run<'_> {
                 };
                 let length = bytes.len() - blanks;
                 return Ok(match raw {
-                    Some(range) => Cell::Data(range.start..range.start + length),
+                    Some(range) => CopyCell::Data(range.start..range.start + length),
                     None => {
                         let start = chunk.made.len();
                         chunk.made.extend_from_slice(&bytes[..length]);
-                        Cell::Made(start..chunk.made.len())
+                        CopyCell::Made(start..chunk.made.len())
                     }
                 });
             }
@@ -304,7 +305,7 @@ impl Run<'_> {
     }
 
     /// Inserts the chunk's rows.
-    fn copy_chunk(&self, chunk: &mut Chunk<'_>) -> SqlResult<()> {
+    fn copy_chunk(&self, chunk: &mut CopyChunk<'_>) -> SqlResult<()> {
         let table = &*chunk.from.table;
         let rules = chunk.from.rules.as_ref();
         let width = table.columns.len();
@@ -344,8 +345,8 @@ impl Run<'_> {
     }
 
     /// Returns the data of a COPY to the client.
-    pub(crate) fn copy_out(&self, to: &CopyTo) -> SqlResult<Sent> {
-        let (mut sent, mut total) = (Sent::default(), 0);
+    pub(crate) fn copy_out(&self, to: &CopyTo) -> SqlResult<CopyOutput> {
+        let (mut sent, mut total) = (CopyOutput::default(), 0);
         sent.rows = self.copy_pieces(to, &mut |piece| {
             self.sends(&mut total, piece.data.len())?;
             sent.pieces.push_back(piece);
@@ -417,13 +418,13 @@ impl Run<'_> {
     }
 }
 
-impl Chunk<'_> {
-    fn keep(&mut self, value: Datum) -> Cell {
+impl CopyChunk<'_> {
+    fn keep(&mut self, value: Datum) -> CopyCell {
         if value.is_null() {
-            return Cell::Fixed(Value::Null);
+            return CopyCell::Fixed(Value::Null);
         }
         self.datums.push(value);
-        Cell::Other(self.datums.len() - 1)
+        CopyCell::Other(self.datums.len() - 1)
     }
 
     /// Gives `then` the values of the rows from this cell on, as the engine has them.
@@ -435,10 +436,10 @@ impl Chunk<'_> {
         let mut values = Vec::with_capacity(self.cells.len());
         for (cell, kind) in self.cells.get(first..).unwrap_or_default().iter().zip(kinds.cycle()) {
             values.push(match cell {
-                Cell::Fixed(value) => *value,
-                Cell::Data(range) => Value::Text(std::str::from_utf8(&self.data[range.clone()]).map_err(bad_text)?),
-                Cell::Made(range) => Value::Text(std::str::from_utf8(&self.made[range.clone()]).map_err(bad_text)?),
-                Cell::Other(at) => {
+                CopyCell::Fixed(value) => *value,
+                CopyCell::Data(range) => Value::Text(std::str::from_utf8(&self.data[range.clone()]).map_err(bad_text)?),
+                CopyCell::Made(range) => Value::Text(std::str::from_utf8(&self.made[range.clone()]).map_err(bad_text)?),
+                CopyCell::Other(at) => {
                     let Some((buffer, rest)) = std::mem::take(&mut left).split_first_mut() else {
                         return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a value that was not kept"));
                     };

@@ -1,6 +1,6 @@
 //! Evaluation of expressions.
 
-use super::{Flow, Rows, Run};
+use super::{Flow, RowStack, Run};
 use engine::memory::SMALL_BYTES;
 use query::plan::{Expr, ListId, Over, Plan};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -14,7 +14,7 @@ use types::ops::{Callee, compare, is_same, mistyped};
 
 impl Run<'_> {
     /// The value of an expression over a row.
-    pub(super) fn value(&self, expr: &Expr, rows: &Rows<'_>) -> SqlResult<Datum> {
+    pub(super) fn value(&self, expr: &Expr, rows: &RowStack<'_>) -> SqlResult<Datum> {
         let one = |expr: &Expr| self.value(expr, rows);
         Ok(match expr {
             Expr::Constant(datum) => datum.clone(),
@@ -157,7 +157,7 @@ impl Run<'_> {
         })
     }
 
-    fn with_locals(&self, values: &[Expr], body: &Expr, rows: &Rows<'_>) -> SqlResult<Datum> {
+    fn with_locals(&self, values: &[Expr], body: &Expr, rows: &RowStack<'_>) -> SqlResult<Datum> {
         let values = values.iter().map(|value| self.value(value, rows)).collect::<SqlResult<_>>()?;
         self.locals.borrow_mut().push(values);
         let result = self.value(body, rows);
@@ -166,12 +166,12 @@ impl Run<'_> {
     }
 
     /// Whether a condition holds: null does not.
-    pub(super) fn holds(&self, condition: &Expr, rows: &Rows<'_>) -> SqlResult<bool> {
+    pub(super) fn holds(&self, condition: &Expr, rows: &RowStack<'_>) -> SqlResult<bool> {
         Ok(self.truth(condition, rows)? == Some(true))
     }
 
     /// The truth value of a condition, if it is not null.
-    pub(super) fn truth(&self, condition: &Expr, rows: &Rows<'_>) -> SqlResult<Option<bool>> {
+    pub(super) fn truth(&self, condition: &Expr, rows: &RowStack<'_>) -> SqlResult<Option<bool>> {
         match self.value(condition, rows)? {
             Datum::Bool(value) => Ok(Some(value)),
             Datum::Null => Ok(None),
@@ -180,7 +180,7 @@ impl Run<'_> {
     }
 
     /// `AND`, `OR`: the first part that decides, else null if any is.
-    fn connect(&self, parts: &[Expr], rows: &Rows<'_>, decides: bool) -> SqlResult<Datum> {
+    fn connect(&self, parts: &[Expr], rows: &RowStack<'_>, decides: bool) -> SqlResult<Datum> {
         let mut result = Datum::Bool(!decides);
         for part in parts {
             match self.value(part, rows)? {
@@ -194,7 +194,7 @@ impl Run<'_> {
     }
 
     /// `IN` of a query.
-    fn in_query(&self, kinds: &[Kind], values: &[Datum], query: &Plan, rows: &Rows<'_>) -> SqlResult<Datum> {
+    fn in_query(&self, kinds: &[Kind], values: &[Datum], query: &Plan, rows: &RowStack<'_>) -> SqlResult<Datum> {
         if let Plan::Shared { id, plan } = query {
             return self.shared_set(*id, plan, kinds)?.has(values);
         }
@@ -211,14 +211,14 @@ impl Run<'_> {
         arguments: &[Expr],
         array: &Expr,
         condition: &Expr,
-        rows: &Rows<'_>,
+        rows: &RowStack<'_>,
     ) -> SqlResult<Datum> {
         let (Expr::Call { callee: Callee::Operator(operator), arguments: sides }, [argument]) = (condition, arguments)
         else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array without an equality"));
         };
         // The sides of the equality look at a row of the argument and an element.
-        let side = |at: usize, row: [Datum; 2]| self.value(&sides[at], &Rows { row: &row, outer: Some(rows) });
+        let side = |at: usize, row: [Datum; 2]| self.value(&sides[at], &RowStack { row: &row, outer: Some(rows) });
         let value = side(0, [self.value(argument, rows)?, Datum::Null])?;
         let set = self.list_set(id, operator.right, || match self.value(array, rows)? {
             Datum::Array(items) => {
@@ -241,7 +241,7 @@ impl Run<'_> {
         arguments: &[Expr],
         over: &Over,
         condition: &Expr,
-        rows: &Rows<'_>,
+        rows: &RowStack<'_>,
     ) -> SqlResult<Datum> {
         let mut own = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         let count = own.len();
@@ -249,7 +249,7 @@ impl Run<'_> {
         let mut step = |found: &[Datum]| {
             own.truncate(count);
             own.extend_from_slice(found);
-            match self.value(condition, &Rows { row: &own, outer: Some(rows) })? {
+            match self.value(condition, &RowStack { row: &own, outer: Some(rows) })? {
                 Datum::Bool(value) if value != all => {
                     result = Datum::Bool(value);
                     return Ok(Flow::Break(()));

@@ -3,10 +3,10 @@
 //! **Invariant:** a step changes only its own places of the row, so whatever is before it stays as it was while the steps
 //! behind it go through their rows.
 
+use super::hash_table::RowTable;
 use super::probe::step_key;
 use super::sources::fill;
-use super::table::RowTable;
-use super::{Each, Flow, Rows, Run};
+use super::{Flow, RowSink, RowStack, Run};
 use query::plan::{Expr, FullJoin, JoinHashTable, JoinKey, JoinStep, Joins, RowSource};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
@@ -18,10 +18,10 @@ use types::Kind;
 use types::datum::Datum;
 
 /// Where a step passes the row on to.
-type Next<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;
+type NextStep<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;
 
 /// Kept rows of a source, by their keys.
-pub(super) struct Store {
+pub(super) struct HashedRows {
     rows: Bulk<Box<[Datum]>>,
     keys: RowTable,
     /// For each key its first and last row, and for each row the next one with its key.
@@ -31,10 +31,10 @@ pub(super) struct Store {
 
 const NONE: u32 = u32::MAX;
 
-impl Store {
-    fn new(keys: &[JoinKey]) -> Store {
+impl HashedRows {
+    fn new(keys: &[JoinKey]) -> HashedRows {
         let kinds: Vec<Kind> = keys.iter().map(|key| key.kind).collect();
-        Store { rows: Bulk::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
+        HashedRows { rows: Bulk::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
     }
 
     /// Adds a row; without a key it is found by nobody.
@@ -62,41 +62,41 @@ impl Store {
 
 /// What is kept of sources that depend on an enclosing query, for one of its rows.
 #[derive(Default)]
-struct Local {
-    stores: RefCell<Vec<(u64, Rc<Store>)>>,
+struct LocalStores {
+    stores: RefCell<Vec<(u64, Rc<HashedRows>)>>,
 }
 
 impl Run<'_> {
-    pub(super) fn joins(&self, joins: &Joins, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+    pub(super) fn joins(&self, joins: &Joins, outer: Option<&RowStack<'_>>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         if let Some(when) = &joins.when
-            && !self.holds(when, &Rows { row: &[], outer })?
+            && !self.holds(when, &RowStack { row: &[], outer })?
         {
             return Ok(Flow::Continue(()));
         }
         let mut row = vec![Datum::Null; joins.width];
-        self.steps(&joins.steps, &Local::default(), &mut row, outer, &mut |row| each(row))
+        self.steps(&joins.steps, &LocalStores::default(), &mut row, outer, &mut |row| each(row))
     }
 
     fn steps(
         &self,
         steps: &[JoinStep],
-        local: &Local,
+        local: &LocalStores,
         row: &mut Vec<Datum>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Next<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut NextStep<'_>,
     ) -> SqlResult<Flow> {
         let Some((step, rest)) = steps.split_first() else { return each(row) };
         let mut found = false;
         let flow = self.step(step, local, row, outer, &mut |row| {
             self.made_row()?;
             if let Some(on) = &step.on
-                && !self.holds(on, &Rows { row, outer })?
+                && !self.holds(on, &RowStack { row, outer })?
             {
                 return Ok(Flow::Continue(()));
             }
             found = true;
             if let Some(filter) = &step.filter
-                && !self.holds(filter, &Rows { row, outer })?
+                && !self.holds(filter, &RowStack { row, outer })?
             {
                 return Ok(Flow::Continue(()));
             }
@@ -110,7 +110,7 @@ impl Run<'_> {
         }
         row[step.first..step.first + step.width].fill(Datum::Null);
         match &step.filter {
-            Some(filter) if !self.holds(filter, &Rows { row, outer })? => Ok(flow),
+            Some(filter) if !self.holds(filter, &RowStack { row, outer })? => Ok(flow),
             _ => {
                 if let Some(probe) = self.probe {
                     probe.joined(step);
@@ -124,10 +124,10 @@ impl Run<'_> {
     fn step(
         &self,
         step: &JoinStep,
-        local: &Local,
+        local: &LocalStores,
         row: &mut Vec<Datum>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Next<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut NextStep<'_>,
     ) -> SqlResult<Flow> {
         let Some(kept) = &step.kept else { return self.source(step, local, row, outer, each) };
         let store = self.store(step, kept, local, row.len(), outer)?;
@@ -141,7 +141,7 @@ impl Run<'_> {
             }
             return Ok(Flow::Continue(()));
         }
-        let Some(key) = self.key(kept.keys.iter().map(|key| &key.before), &Rows { row, outer })? else {
+        let Some(key) = self.key(kept.keys.iter().map(|key| &key.before), &RowStack { row, outer })? else {
             return Ok(Flow::Continue(()));
         };
         let mut at = store.first(&key);
@@ -156,7 +156,7 @@ impl Run<'_> {
     }
 
     /// The values of a key; nothing if one is null, which is equal to nothing.
-    fn key<'k>(&self, key: impl Iterator<Item = &'k Expr>, rows: &Rows<'_>) -> SqlResult<Option<Vec<Datum>>> {
+    fn key<'k>(&self, key: impl Iterator<Item = &'k Expr>, rows: &RowStack<'_>) -> SqlResult<Option<Vec<Datum>>> {
         let mut values = Vec::new();
         for part in key {
             let value = self.value(part, rows)?;
@@ -172,21 +172,21 @@ impl Run<'_> {
         &self,
         step: &JoinStep,
         kept: &JoinHashTable,
-        local: &Local,
+        local: &LocalStores,
         width: usize,
-        outer: Option<&Rows<'_>>,
-    ) -> SqlResult<Rc<Store>> {
+        outer: Option<&RowStack<'_>>,
+    ) -> SqlResult<Rc<HashedRows>> {
         let stores = if kept.is_constant { &self.memo.stores } else { &local.stores };
         if let Some((_, store)) = stores.borrow().iter().find(|(id, _)| *id == kept.id) {
             return Ok(Rc::clone(store));
         }
-        let mut store = Store::new(&kept.keys);
+        let mut store = HashedRows::new(&kept.keys);
         pulse::tick(width)?;
         let mut row = vec![Datum::Null; width];
         let places = step.first..step.first + step.width;
         let _ = self.source(step, local, &mut row, outer, &mut |row| {
             self.made_row()?;
-            let rows = Rows { row, outer };
+            let rows = RowStack { row, outer };
             if let Some(condition) = &kept.condition
                 && !self.holds(condition, &rows)?
             {
@@ -206,10 +206,10 @@ impl Run<'_> {
     fn source(
         &self,
         step: &JoinStep,
-        local: &Local,
+        local: &LocalStores,
         row: &mut Vec<Datum>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Next<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut NextStep<'_>,
     ) -> SqlResult<Flow> {
         match self.probe {
             None => self.source_of(step, local, row, outer, each),
@@ -222,15 +222,15 @@ impl Run<'_> {
     fn source_of(
         &self,
         step: &JoinStep,
-        local: &Local,
+        local: &LocalStores,
         row: &mut Vec<Datum>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Next<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut NextStep<'_>,
     ) -> SqlResult<Flow> {
         let first = step.first;
         match &step.source {
             RowSource::Table { table, access, columns } => {
-                let Some(keys) = self.look_up(table, access, &Rows { row, outer })? else {
+                let Some(keys) = self.look_up(table, access, &RowStack { row, outer })? else {
                     return Ok(Flow::Continue(()));
                 };
                 self.table_rows(table, &keys, &mut |found| {
@@ -241,7 +241,7 @@ impl Run<'_> {
             RowSource::Query { plan, is_lateral: true } => {
                 pulse::tick(row.len())?;
                 let before = row.clone();
-                let before = Rows { row: &before, outer };
+                let before = RowStack { row: &before, outer };
                 self.rows(plan, Some(&before), &mut |found| {
                     row[first..first + found.len()].clone_from_slice(found);
                     each(row)
@@ -252,7 +252,7 @@ impl Run<'_> {
                 each(row)
             }),
             RowSource::Functions { calls, is_numbered } => {
-                let mut sets = self.sets(calls, &Rows { row, outer })?;
+                let mut sets = self.sets(calls, &RowStack { row, outer })?;
                 let mut number = 0;
                 loop {
                     let places = &mut row[first..first + calls.len()];
@@ -276,18 +276,18 @@ impl Run<'_> {
     fn full(
         &self,
         full: &FullJoin,
-        local: &Local,
+        local: &LocalStores,
         row: &mut Vec<Datum>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Next<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut NextStep<'_>,
     ) -> SqlResult<Flow> {
         let FullJoin { left, right, on, keys } = full;
         let (left_places, right_places) = (left.first..left.first + left.width, right.first..right.first + right.width);
-        let mut store = Store::new(keys);
+        let mut store = HashedRows::new(keys);
         pulse::tick(row.len())?;
         let mut other = row.clone();
         let _ = self.steps(&right.steps, local, &mut other, outer, &mut |row| {
-            let key = self.key(keys.iter().map(|key| &key.own), &Rows { row, outer })?;
+            let key = self.key(keys.iter().map(|key| &key.own), &RowStack { row, outer })?;
             self.keep(MemoryUse::HashTables, &row[right_places.clone()])?;
             store.add(row[right_places.clone()].into(), key.as_deref())?;
             Ok(Flow::Continue(()))
@@ -295,12 +295,12 @@ impl Run<'_> {
         let mut has_match = vec![false; store.rows.len()];
         let flow = self.steps(&left.steps, local, row, outer, &mut |row| {
             let mut found = false;
-            if let Some(key) = self.key(keys.iter().map(|key| &key.before), &Rows { row, outer })? {
+            if let Some(key) = self.key(keys.iter().map(|key| &key.before), &RowStack { row, outer })? {
                 let mut at = store.first(&key);
                 while at != NONE {
                     row[right_places.clone()].clone_from_slice(&store.rows[at as usize]);
                     let holds = match on {
-                        Some(on) => self.holds(on, &Rows { row, outer })?,
+                        Some(on) => self.holds(on, &RowStack { row, outer })?,
                         None => true,
                     };
                     if holds {

@@ -4,8 +4,8 @@
 
 use super::Run;
 use super::expr::are_equal;
-use super::joins::Store;
-use super::table::RowTable;
+use super::hash_table::RowTable;
+use super::joins::HashedRows;
 use query::plan::{ListId, Plan};
 use statement::error::SqlResult;
 use statement::holdings::MemoryUse;
@@ -16,20 +16,20 @@ use types::Kind;
 use types::datum::Datum;
 
 /// Rows in memory.
-pub(super) type Kept = Rc<Vec<Box<[Datum]>>>;
+pub(super) type KeptRows = Rc<Vec<Box<[Datum]>>>;
 
 /// Results kept during a run. Each has the number of the part of the plan that makes it; there are few.
 #[derive(Default)]
 pub(crate) struct Memo {
-    rows: RefCell<Vec<(u64, Kept)>>,
-    sets: RefCell<Vec<(u64, Rc<Set>)>>,
+    rows: RefCell<Vec<(u64, KeptRows)>>,
+    sets: RefCell<Vec<(u64, Rc<ValueSet>)>>,
     /// The last round of recursive queries that are under way.
-    pub(super) working: RefCell<Vec<(u64, Kept)>>,
-    pub(super) stores: RefCell<Vec<(u64, Rc<Store>)>>,
+    pub(super) working: RefCell<Vec<(u64, KeptRows)>>,
+    pub(super) stores: RefCell<Vec<(u64, Rc<HashedRows>)>>,
 }
 
 /// The rows of a query, or the values of a list or an array, for `IN` and `= ANY`.
-pub(super) struct Set {
+pub(super) struct ValueSet {
     kinds: Vec<Kind>,
     /// Rows without a null.
     whole: RowTable,
@@ -39,10 +39,10 @@ pub(super) struct Set {
     is_null: bool,
 }
 
-impl Set {
-    fn new(kinds: &[Kind]) -> Set {
+impl ValueSet {
+    fn new(kinds: &[Kind]) -> ValueSet {
         let table = || RowTable::new(kinds.to_vec());
-        Set { kinds: kinds.to_vec(), whole: table(), partial: table(), is_null: false }
+        ValueSet { kinds: kinds.to_vec(), whole: table(), partial: table(), is_null: false }
     }
 
     /// Equality of a row with any of the set's: null where that is unknown.
@@ -77,12 +77,16 @@ impl Set {
 
 impl Run<'_> {
     /// The rows of a query that depends on nothing.
-    pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<Kept> {
+    pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<KeptRows> {
         self.made_once(id, || self.collect_for(MemoryUse::Results, plan, None))
     }
 
     /// Rows that are made when they are first asked for.
-    pub(super) fn made_once(&self, id: u64, make: impl FnOnce() -> SqlResult<Vec<Box<[Datum]>>>) -> SqlResult<Kept> {
+    pub(super) fn made_once(
+        &self,
+        id: u64,
+        make: impl FnOnce() -> SqlResult<Vec<Box<[Datum]>>>,
+    ) -> SqlResult<KeptRows> {
         if let Some((_, rows)) = self.memo.rows.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(rows));
         }
@@ -92,11 +96,11 @@ impl Run<'_> {
     }
 
     /// Its values as a set.
-    pub(super) fn shared_set(&self, id: u64, plan: &Plan, kinds: &[Kind]) -> SqlResult<Rc<Set>> {
+    pub(super) fn shared_set(&self, id: u64, plan: &Plan, kinds: &[Kind]) -> SqlResult<Rc<ValueSet>> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
         }
-        let mut set = Set::new(kinds);
+        let mut set = ValueSet::new(kinds);
         self.every(plan, None, &mut |row| self.put(&mut set, &row[..kinds.len()]))?;
         let set = Rc::new(set);
         self.memo.sets.borrow_mut().push((id, Rc::clone(&set)));
@@ -109,11 +113,11 @@ impl Run<'_> {
         ListId(id): ListId,
         kind: Kind,
         make: impl FnOnce() -> SqlResult<Option<Vec<Datum>>>,
-    ) -> SqlResult<Rc<Set>> {
+    ) -> SqlResult<Rc<ValueSet>> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
         }
-        let mut set = Set::new(&[kind]);
+        let mut set = ValueSet::new(&[kind]);
         match make()? {
             Some(values) => values.iter().try_for_each(|value| self.put(&mut set, std::slice::from_ref(value)))?,
             None => set.is_null = true,
@@ -123,7 +127,7 @@ impl Run<'_> {
         Ok(set)
     }
 
-    fn put(&self, set: &mut Set, row: &[Datum]) -> SqlResult<()> {
+    fn put(&self, set: &mut ValueSet, row: &[Datum]) -> SqlResult<()> {
         let table = if row.iter().any(Datum::is_null) { &mut set.partial } else { &mut set.whole };
         if table.put(row)?.1 {
             self.keep(MemoryUse::HashTables, row)?;

@@ -9,6 +9,7 @@ mod conflict;
 mod constraints;
 pub(crate) mod copy;
 mod expr;
+mod hash_table;
 mod joins;
 mod memo;
 mod order;
@@ -17,7 +18,6 @@ mod recursive;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
-mod table;
 mod window;
 mod write;
 
@@ -25,6 +25,7 @@ use crate::session::Env;
 use catalog::{CatalogState, TableInfo};
 use engine::Txn;
 use engine::memory::SMALL_BYTES;
+use hash_table::RowTable;
 pub(crate) use memo::Memo;
 pub(crate) use probe::Probe;
 use query::plan::{Expr, Hold, Plan, SetOperation};
@@ -35,14 +36,13 @@ use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::{MemoryUse, RunHoldings};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
-use table::RowTable;
 use types::Kind;
 use types::datum::Datum;
 
-pub(crate) use advisory::Advised;
-pub(crate) use constraints::Event;
-pub(crate) use sequence::Numbers;
-pub(crate) use write::Changes;
+pub(crate) use advisory::AdvisoryState;
+pub(crate) use constraints::ConstraintEvent;
+pub(crate) use sequence::SessionSequences;
+pub(crate) use write::RunChanges;
 
 /// Whether more rows are wanted.
 pub(crate) type Flow = ControlFlow<()>;
@@ -56,12 +56,12 @@ pub(crate) struct Run<'a> {
     /// What names stand for that are only known now.
     pub(crate) catalog: &'a CatalogState,
     pub(crate) path: &'a [String],
-    pub(crate) numbers: &'a Numbers,
-    pub(crate) advised: &'a Advised,
+    pub(crate) numbers: &'a SessionSequences,
+    pub(crate) advised: &'a AdvisoryState,
     /// Rows that were made, and bytes that are kept.
-    pub(crate) spent: Spent,
+    pub(crate) spent: RunUsage,
     /// What it has changed.
-    pub(crate) changes: Changes,
+    pub(crate) changes: RunChanges,
     /// What is made once and used again.
     pub(crate) memo: Memo,
     /// Local values of the expressions under way, those of the innermost last.
@@ -72,7 +72,7 @@ pub(crate) struct Run<'a> {
 
 /// What a run has taken so far.
 #[derive(Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct RunUsage {
     rows: Cell<u64>,
     bytes: Cell<usize>,
     /// What others are told of it.
@@ -81,10 +81,10 @@ pub(crate) struct Spent {
     budget: Option<u64>,
 }
 
-impl Spent {
+impl RunUsage {
     /// Nothing yet, of a budget of so many rows.
-    pub(crate) fn within(budget: u64) -> Spent {
-        Spent { budget: Some(budget), ..Spent::default() }
+    pub(crate) fn within(budget: u64) -> RunUsage {
+        RunUsage { budget: Some(budget), ..RunUsage::default() }
     }
 
     fn is_over_budget(&self) -> bool {
@@ -107,17 +107,17 @@ const ROWS_PER_LOOK: u64 = 1024;
 const DEED: usize = 64;
 /// A row, and those of the enclosing queries.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'r> {
+pub(crate) struct RowStack<'r> {
     pub(crate) row: &'r [Datum],
-    pub(crate) outer: Option<&'r Rows<'r>>,
+    pub(crate) outer: Option<&'r RowStack<'r>>,
 }
 
 /// Where rows go.
-pub(crate) type Each<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
+pub(crate) type RowSink<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
 
 impl Run<'_> {
     /// Passes the plan's rows to `each` until it has enough. Says whether it wanted more.
-    pub(crate) fn rows(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+    pub(crate) fn rows(&self, plan: &Plan, outer: Option<&RowStack<'_>>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         match self.probe {
             None => self.rows_of(plan, outer, each),
             Some(_) => self.watched(plan, each, |each| self.rows_of(plan, outer, each)),
@@ -128,18 +128,18 @@ impl Run<'_> {
     fn watched(
         &self,
         plan: &Plan,
-        each: &mut Each<'_>,
-        run: impl FnOnce(&mut Each<'_>) -> SqlResult<Flow>,
+        each: &mut RowSink<'_>,
+        run: impl FnOnce(&mut RowSink<'_>) -> SqlResult<Flow>,
     ) -> SqlResult<Flow> {
         let Some(probe) = self.probe else { return run(each) };
         probe.watch(probe::plan_key(plan), |watch| run(&mut |row| watch.row(|| each(row))))
     }
 
-    fn rows_of(&self, plan: &Plan, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+    fn rows_of(&self, plan: &Plan, outer: Option<&RowStack<'_>>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         match plan {
             Plan::Unit => each(&[]),
             Plan::Values(all) => {
-                let nothing = Rows { row: &[], outer };
+                let nothing = RowStack { row: &[], outer };
                 for values in all {
                     self.made_row()?;
                     let row = self.values(values, &nothing)?;
@@ -152,17 +152,17 @@ impl Run<'_> {
             Plan::Joins(joins) => self.joins(joins, outer, each),
             Plan::From(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a FROM clause that was not planned")),
             Plan::Filter { input, condition } => self.rows(input, outer, &mut |row| {
-                if self.holds(condition, &Rows { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
+                if self.holds(condition, &RowStack { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
             }),
             Plan::Project { input, columns } => {
-                self.rows(input, outer, &mut |row| each(&self.values(columns, &Rows { row, outer })?))
+                self.rows(input, outer, &mut |row| each(&self.values(columns, &RowStack { row, outer })?))
             }
             Plan::Aggregate { input, groups, sets, calls } => {
                 self.aggregate(input, groups, sets.as_deref(), calls, outer, each)
             }
             Plan::Windows { input, calls } => self.windows(input, calls, outer, each),
             Plan::Sets { input, calls } => self.rows(input, outer, &mut |row| {
-                let mut sets = self.sets(calls, &Rows { row, outer })?;
+                let mut sets = self.sets(calls, &RowStack { row, outer })?;
                 let mut wide = row.to_vec();
                 wide.resize(row.len() + calls.len(), Datum::Null);
                 while sets::next_of(&mut sets, &mut wide[row.len()..])? {
@@ -247,7 +247,7 @@ impl Run<'_> {
 
     /// The value of an expression over one row alone.
     pub(crate) fn value_of(&self, expr: &Expr, row: &[Datum]) -> SqlResult<Datum> {
-        self.value(expr, &Rows { row, outer: None })
+        self.value(expr, &RowStack { row, outer: None })
     }
 
     /// Returns all rows of a plan.
@@ -279,7 +279,7 @@ impl Run<'_> {
         Ok(count)
     }
 
-    fn collect_for(&self, of: MemoryUse, plan: &Plan, outer: Option<&Rows<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
+    fn collect_for(&self, of: MemoryUse, plan: &Plan, outer: Option<&RowStack<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Bulk::new();
         self.every(plan, outer, &mut |row| {
             self.keep(of, row)?;
@@ -354,14 +354,14 @@ impl Run<'_> {
     fn every(
         &self,
         plan: &Plan,
-        outer: Option<&Rows<'_>>,
+        outer: Option<&RowStack<'_>>,
         each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
         let flow = self.rows(plan, outer, &mut |row| each(row).map(Flow::Continue));
         flow.map(|_| ())
     }
 
-    fn values(&self, columns: &[Expr], rows: &Rows<'_>) -> SqlResult<Vec<Datum>> {
+    fn values(&self, columns: &[Expr], rows: &RowStack<'_>) -> SqlResult<Vec<Datum>> {
         columns.iter().map(|column| self.value(column, rows)).collect()
     }
 
@@ -371,8 +371,8 @@ impl Run<'_> {
         all: bool,
         kinds: &[Kind],
         [left, right]: [&Plan; 2],
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         if operation == SetOperation::Union {
             let mut seen = RowTable::new(kinds.to_vec());

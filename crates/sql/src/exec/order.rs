@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** rows that are equal in the order stay as they came.
 
-use super::{Each, Flow, Rows, Run, bytes_of, expr};
+use super::{Flow, RowSink, RowStack, Run, bytes_of, expr};
 use query::plan::{Expr, Plan, SortKey};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -14,7 +14,7 @@ use types::datum::Datum;
 use types::ops::{is_same, mistyped};
 
 /// A row with the values it is ordered by.
-type Keyed = (Box<[Datum]>, Box<[Datum]>);
+type KeyedRow = (Box<[Datum]>, Box<[Datum]>);
 
 /// The order of two rows by the values of these keys.
 pub(super) fn order_of(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ordering {
@@ -39,17 +39,17 @@ impl Run<'_> {
         input: &Plan,
         keys: &[SortKey],
         wanted: Option<usize>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
-        let mut all: Bulk<Keyed> = Bulk::new();
-        let by_keys = |(left, _): &Keyed, (right, _): &Keyed| order_of(left, right, keys);
+        let mut all: Bulk<KeyedRow> = Bulk::new();
+        let by_keys = |(left, _): &KeyedRow, (right, _): &KeyedRow| order_of(left, right, keys);
         // With a bound: sorted and cut when there are twice as many. What is behind the worst of them is not kept at all.
         let full = wanted.map(|wanted| 2 * wanted.max(32));
         let mut worst: Option<Box<[Datum]>> = None;
         let mut values: Vec<Datum> = Vec::with_capacity(keys.len());
         self.every(input, outer, &mut |row| {
-            let rows = Rows { row, outer };
+            let rows = RowStack { row, outer };
             values.clear();
             for key in keys {
                 values.push(self.value(&key.value, &rows)?);
@@ -87,12 +87,12 @@ impl Run<'_> {
     fn count(
         &self,
         expr: Option<&Expr>,
-        outer: Option<&Rows<'_>>,
+        outer: Option<&RowStack<'_>>,
         state: SqlState,
         of: &str,
     ) -> SqlResult<Option<u64>> {
         let Some(expr) = expr else { return Ok(None) };
-        match self.value(expr, &Rows { row: &[], outer })? {
+        match self.value(expr, &RowStack { row: &[], outer })? {
             Datum::Int8(count) if count < 0 => Err(SqlError::new(state, format!("{of} must not be negative"))),
             Datum::Int8(count) => Ok(Some(count as u64)),
             Datum::Null => Ok(None),
@@ -105,7 +105,7 @@ impl Run<'_> {
         &self,
         limit: Option<&Expr>,
         offset: Option<&Expr>,
-        outer: Option<&Rows<'_>>,
+        outer: Option<&RowStack<'_>>,
     ) -> SqlResult<(u64, Option<u64>)> {
         let offset = self.count(offset, outer, SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET")?;
         let limit = self.count(limit, outer, SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT")?;
@@ -117,8 +117,8 @@ impl Run<'_> {
         input: &Plan,
         limit: Option<&Expr>,
         offset: Option<&Expr>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
         let mut left = wanted.unwrap_or(u64::MAX);
@@ -153,8 +153,8 @@ impl Run<'_> {
         keys: &[SortKey],
         limit: Option<&Expr>,
         offset: Option<&Expr>,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let (mut skipped, wanted) = self.counts(limit, offset, outer)?;
         let Some(mut left) = wanted else {
@@ -174,11 +174,11 @@ impl Run<'_> {
             if 0 < left {
                 left -= 1;
                 if left == 0 {
-                    let rows = Rows { row, outer };
+                    let rows = RowStack { row, outer };
                     last = Some(keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?);
                 }
             } else if let Some(last) = &last {
-                let rows = Rows { row, outer };
+                let rows = RowStack { row, outer };
                 let values = keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<Vec<_>>>()?;
                 if order_of(&values, last, keys).is_ne() {
                     return Ok(Flow::Break(()));
@@ -195,12 +195,12 @@ impl Run<'_> {
         &self,
         input: &Plan,
         values: &[(Expr, Kind)],
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let mut last: Option<Vec<Datum>> = None;
         self.rows(input, outer, &mut |row| {
-            let rows = Rows { row, outer };
+            let rows = RowStack { row, outer };
             let now = values.iter().map(|(value, _)| self.value(value, &rows)).collect::<SqlResult<Vec<_>>>()?;
             let is_run =
                 |last: &Vec<Datum>| last.iter().zip(&now).zip(values).all(|((a, b), (_, kind))| is_same(a, b, *kind));

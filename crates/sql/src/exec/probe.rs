@@ -20,7 +20,7 @@ pub(crate) struct Probe {
 }
 
 /// One operator's rows on their way to the next.
-pub(super) struct Watch {
+pub(super) struct OperatorWatch {
     timing: bool,
     rows: Cell<u64>,
     /// What was spent above it.
@@ -29,7 +29,7 @@ pub(super) struct Watch {
     begun: Option<Instant>,
 }
 
-impl Watch {
+impl OperatorWatch {
     /// It passes a row on.
     pub(super) fn row<R>(&self, pass: impl FnOnce() -> R) -> R {
         self.rows.set(self.rows.get() + 1);
@@ -71,10 +71,15 @@ impl Probe {
     }
 
     /// Watches one operator from its beginning to its end.
-    pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&Watch) -> R) -> R {
+    pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&OperatorWatch) -> R) -> R {
         let begun = self.timing.then(Instant::now);
-        let watch =
-            Watch { timing: self.timing, rows: Cell::new(0), above: Cell::default(), first: Cell::default(), begun };
+        let watch = OperatorWatch {
+            timing: self.timing,
+            rows: Cell::new(0),
+            above: Cell::default(),
+            first: Cell::default(),
+            begun,
+        };
         let result = run(&watch);
         let times = begun.map(|begun| {
             let total = begun.elapsed().saturating_sub(watch.above.get());

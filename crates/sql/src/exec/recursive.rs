@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** a round sees the rows that the round before it was the first to make, and nothing of other rounds.
 
-use super::memo::Kept;
-use super::table::RowTable;
-use super::{Each, Flow, Rows, Run};
+use super::hash_table::RowTable;
+use super::memo::KeptRows;
+use super::{Flow, RowSink, RowStack, Run};
 use query::plan::Recursive;
 use query::rows::bytes_of;
 use statement::error::SqlResult;
@@ -20,8 +20,8 @@ impl Run<'_> {
     pub(super) fn recursive(
         &self,
         recursive: &Recursive,
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         if recursive.looks_out && !is_planted("recursion_looks_nowhere") {
             return self.rounds(recursive, outer, each);
@@ -41,7 +41,7 @@ impl Run<'_> {
     }
 
     /// The rows of the last round.
-    pub(super) fn working(&self, id: u64, each: &mut Each<'_>) -> SqlResult<Flow> {
+    pub(super) fn working(&self, id: u64, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         let rows = self.memo.working.borrow().iter().rev().find(|(own, _)| *own == id).map(|(_, rows)| Rc::clone(rows));
         match rows {
             Some(rows) => pass(&rows, each),
@@ -49,10 +49,10 @@ impl Run<'_> {
         }
     }
 
-    fn rounds(&self, recursive: &Recursive, outer: Option<&Rows<'_>>, each: &mut Each<'_>) -> SqlResult<Flow> {
+    fn rounds(&self, recursive: &Recursive, outer: Option<&RowStack<'_>>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         let Recursive { id, all, kinds, first, step, references: _, looks_out: _ } = recursive;
         let mut seen = (!all).then(|| RowTable::new(kinds.clone()));
-        let mut round = |plan, each: &mut Each<'_>| {
+        let mut round = |plan, each: &mut RowSink<'_>| {
             let mut made: Vec<Box<[Datum]>> = Vec::new();
             let flow = self.rows(plan, outer, &mut |row| {
                 if let Some(seen) = &mut seen
@@ -84,7 +84,7 @@ impl Run<'_> {
 /// Units of work of passing a row on.
 const ROW: usize = 64;
 
-fn pass(rows: &Kept, each: &mut Each<'_>) -> SqlResult<Flow> {
+fn pass(rows: &KeptRows, each: &mut RowSink<'_>) -> SqlResult<Flow> {
     for row in rows.iter() {
         pulse::tick(ROW)?;
         if each(row)?.is_break() {

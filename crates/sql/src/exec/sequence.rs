@@ -3,7 +3,7 @@
 //! **Invariant:** a value that was given out is not given out again, whatever becomes of the transaction (until the sequence
 //! cycles, or is set). What a session last got is its own.
 
-use super::{Rows, Run};
+use super::{RowStack, Run};
 use catalog::{Relation, Sequence, SequenceValue};
 use locked::Locked;
 use query::bind::not_a_sequence;
@@ -17,10 +17,10 @@ use types::ops::impossible;
 
 /// What a session got of sequences last.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(RefCell<Got>);
+pub(crate) struct SessionSequences(RefCell<SequenceValues>);
 
 #[derive(Debug, Default)]
-struct Got {
+struct SequenceValues {
     by_sequence: HashMap<u32, i64>,
     last: Option<u32>,
     /// Numbers that the statement under way got, in order, and how many of them it has used again after a wait.
@@ -29,7 +29,7 @@ struct Got {
     set: HashMap<u32, (Vec<SequenceValue>, usize)>,
 }
 
-impl Numbers {
+impl SessionSequences {
     /// `DISCARD SEQUENCES`
     pub(crate) fn forget(&self) {
         self.0.take();
@@ -99,7 +99,7 @@ fn not_yet(message: String) -> SqlError {
 }
 
 impl Run<'_> {
-    pub(super) fn sequence(&self, call: SequenceCall, arguments: &[Expr], rows: &Rows<'_>) -> SqlResult<Datum> {
+    pub(super) fn sequence(&self, call: SequenceCall, arguments: &[Expr], rows: &RowStack<'_>) -> SqlResult<Datum> {
         if call == SequenceCall::Last {
             let got = self.numbers.0.borrow();
             let last = got.last.and_then(|oid| got.by_sequence.get(&oid));

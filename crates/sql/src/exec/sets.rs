@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a set is made value by value, as its values are asked for.
 
-use super::{Rows, Run};
+use super::{RowStack, Run};
 use crate::session::Env;
 use query::plan::{Expr, SetCall, SetFunction};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -11,10 +11,10 @@ use types::ops::arrays::split;
 use types::ops::{compare, impossible};
 
 /// The values that are left of a set.
-pub(super) type Set = Box<dyn Iterator<Item = SqlResult<Datum>>>;
+pub(super) type SetValues = Box<dyn Iterator<Item = SqlResult<Datum>>>;
 
 /// The next values of several sets, null for those that have ended. Says whether any has not.
-pub(super) fn next_of(sets: &mut [Option<Set>], places: &mut [Datum]) -> SqlResult<bool> {
+pub(super) fn next_of(sets: &mut [Option<SetValues>], places: &mut [Datum]) -> SqlResult<bool> {
     let mut found = false;
     for (set, place) in sets.iter_mut().zip(places) {
         *place = match set.as_mut().and_then(Iterator::next) {
@@ -33,16 +33,16 @@ pub(super) fn next_of(sets: &mut [Option<Set>], places: &mut [Datum]) -> SqlResu
 
 impl Run<'_> {
     /// Begins these sets.
-    pub(super) fn sets(&self, calls: &[SetCall], rows: &Rows<'_>) -> SqlResult<Vec<Option<Set>>> {
+    pub(super) fn sets(&self, calls: &[SetCall], rows: &RowStack<'_>) -> SqlResult<Vec<Option<SetValues>>> {
         calls.iter().map(|call| self.set_of(call, rows)).collect()
     }
 
-    fn set_of(&self, call: &SetCall, rows: &Rows<'_>) -> SqlResult<Option<Set>> {
+    fn set_of(&self, call: &SetCall, rows: &RowStack<'_>) -> SqlResult<Option<SetValues>> {
         let SetCall { function, arguments } = call;
         let mut values =
             arguments.iter().map(|argument: &Expr| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         if let SetFunction::One = function {
-            return Ok(values.pop().map(|value| Box::new(std::iter::once(Ok(value))) as Set));
+            return Ok(values.pop().map(|value| Box::new(std::iter::once(Ok(value))) as SetValues));
         }
         Ok(Some(match (function, &mut values[..]) {
             // What has no value for an argument has no rows.

@@ -4,7 +4,7 @@
 //! changed while they are gone through.
 
 use super::write::row_id;
-use super::{Each, Flow, Rows, Run};
+use super::{Flow, RowSink, RowStack, Run};
 use catalog::TableInfo;
 use catalog::storage::search::{KeyPosition, sought};
 use catalog::storage::{datum, store};
@@ -18,7 +18,7 @@ use types::ops::{build, mistyped};
 use types::{Kind, SqlType};
 
 /// What an [`Access`] comes to over a row.
-pub(super) enum Keys {
+pub(super) enum AccessKeys {
     All,
     /// As of [`Access::Index`]; limits say whether they are included.
     Index {
@@ -43,7 +43,12 @@ fn kind_of(table: &TableInfo, index: usize, at: usize) -> SqlType {
 
 impl<'a> Run<'a> {
     /// What rows of a table are wanted; nothing if there can be none.
-    pub(super) fn look_up(&self, table: &TableInfo, access: &Access, rows: &Rows<'_>) -> SqlResult<Option<Keys>> {
+    pub(super) fn look_up(
+        &self,
+        table: &TableInfo,
+        access: &Access,
+        rows: &RowStack<'_>,
+    ) -> SqlResult<Option<AccessKeys>> {
         // No row is equal to null, or to what the column cannot have.
         let key = |value: Datum, from: Kind, kind: SqlType| {
             let exactly = match value {
@@ -66,7 +71,7 @@ impl<'a> Run<'a> {
             Ok(Some(values))
         };
         Ok(Some(match access {
-            Access::All => Keys::All,
+            Access::All => AccessKeys::All,
             Access::Index { index, prefix, lower, upper, backward } => {
                 // Nothing if no row can be within the limit; a limit of nothing if all rows are.
                 let bound = |limit: &Option<Box<KeyBound>>, is_lower: bool| {
@@ -91,7 +96,7 @@ impl<'a> Run<'a> {
                     return Ok(None);
                 };
                 let direction = if *backward { Direction::Backward } else { Direction::Forward };
-                Keys::Index { index: *index, prefix: values, lower, upper, direction }
+                AccessKeys::Index { index: *index, prefix: values, lower, upper, direction }
             }
             Access::AnyOf { index, prefix, list } => {
                 let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
@@ -117,7 +122,7 @@ impl<'a> Run<'a> {
                 let mut list = keys;
                 list.sort_by(|left, right| types::ops::compare(left, right, kind.kind));
                 list.dedup_by(|left, right| types::ops::compare(left, right, kind.kind).is_eq());
-                Keys::AnyOf { index: *index, prefix: values, list }
+                AccessKeys::AnyOf { index: *index, prefix: values, list }
             }
         }))
     }
@@ -126,12 +131,12 @@ impl<'a> Run<'a> {
     pub(super) fn table_rows(
         &self,
         table: &TableInfo,
-        keys: &Keys,
+        keys: &AccessKeys,
         each: &mut dyn FnMut(&Row<'_>) -> SqlResult<Flow>,
     ) -> SqlResult<Flow> {
         let txn = self.txn;
         match keys {
-            Keys::All => {
+            AccessKeys::All => {
                 let mut all = Vec::new();
                 txn.try_scan(&table.table, &[], |row| {
                     pulse::tick(pulse::ITEM)?;
@@ -149,10 +154,10 @@ impl<'a> Run<'a> {
                 }
                 Ok(Flow::Continue(()))
             }
-            Keys::Index { index, prefix, lower: None, upper: None, direction } => {
+            AccessKeys::Index { index, prefix, lower: None, upper: None, direction } => {
                 self.equal_rows(table, *index, prefix, *direction, each)
             }
-            Keys::AnyOf { index, prefix, list } => {
+            AccessKeys::AnyOf { index, prefix, list } => {
                 let mut key = prefix.clone();
                 for value in list {
                     key.truncate(prefix.len());
@@ -163,7 +168,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(Flow::Continue(()))
             }
-            Keys::Index { index, prefix, lower, upper, direction } => {
+            AccessKeys::Index { index, prefix, lower, upper, direction } => {
                 let mut buffers = vec![Vec::new(); prefix.len()];
                 let key = stored(table, *index, prefix, &mut buffers)?;
                 let (mut low_buffer, mut high_buffer) = (Vec::new(), Vec::new());
@@ -244,8 +249,8 @@ impl<'a> Run<'a> {
         input: &Plan,
         locks: &[TableRowLock],
         (joins, condition): (&[OuterJoin], Option<&Expr>),
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         self.rows(input, outer, &mut |row| {
             let mut newer: Option<Vec<Datum>> = None;
@@ -271,13 +276,13 @@ impl<'a> Run<'a> {
                 let has_match = row[places.clone()].iter().any(|value| !value.is_null());
                 if let Some(on) = on
                     && has_match
-                    && !self.holds(on, &Rows { row: &row, outer })?
+                    && !self.holds(on, &RowStack { row: &row, outer })?
                 {
                     row[places].fill(Datum::Null);
                 }
             }
             match condition {
-                Some(condition) if !self.holds(condition, &Rows { row: &row, outer })? => Ok(Flow::Continue(())),
+                Some(condition) if !self.holds(condition, &RowStack { row: &row, outer })? => Ok(Flow::Continue(())),
                 _ => each(&row),
             }
         })

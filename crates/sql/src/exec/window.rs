@@ -3,9 +3,9 @@
 //! **Invariant:** rows come out in the order of the last window, each with the values of all of them. Rows that are equal in
 //! a window's order stay as they came.
 
-use super::aggregate::State;
+use super::aggregate::GroupAggregate;
 use super::order::order_of;
-use super::{Each, Flow, Rows, Run, expr};
+use super::{Flow, RowSink, RowStack, Run, expr};
 use query::plan::{Exclude, Expr, FrameBound, FrameUnit, Plan, RangeSteps, SortKey, WindowCall, WindowFunction};
 use statement::bulk::Bulk;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -18,7 +18,7 @@ use types::datum::Datum;
 use types::ops::{compare, impossible, mistyped};
 
 /// A row as a window sees it: the values it is parted by and ordered by.
-struct Placed {
+struct WindowRow {
     number: usize,
     partition: Vec<Datum>,
     order: Vec<Datum>,
@@ -28,16 +28,16 @@ struct Placed {
 const PLACED: usize = 64;
 
 /// The rows of one partition, in order, and of each the rows that are equal to it.
-struct Partition<'p> {
-    rows: &'p [Placed],
+struct WindowPartition<'p> {
+    rows: &'p [WindowRow],
     peers: Vec<Range<usize>>,
     /// The number of each row's peers among the groups of them, and where those begin.
     group_of: Vec<usize>,
     groups: Vec<Range<usize>>,
 }
 
-impl<'p> Partition<'p> {
-    fn new(rows: &'p [Placed], keys: &[SortKey]) -> SqlResult<Partition<'p>> {
+impl<'p> WindowPartition<'p> {
+    fn new(rows: &'p [WindowRow], keys: &[SortKey]) -> SqlResult<WindowPartition<'p>> {
         let (mut groups, mut group_of): (Vec<Range<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
         for at in 0..rows.len() {
             pulse::tick(PLACED)?;
@@ -53,14 +53,14 @@ impl<'p> Partition<'p> {
             pulse::tick(2)?;
             peers.push(groups[*group].clone());
         }
-        Ok(Partition { rows, peers, group_of, groups })
+        Ok(WindowPartition { rows, peers, group_of, groups })
     }
 }
 
 /// The rows of a frame that count.
 fn counted(
     exclude: Exclude,
-    partition: &Partition<'_>,
+    partition: &WindowPartition<'_>,
     frame: &Range<usize>,
     row: usize,
 ) -> impl DoubleEndedIterator<Item = usize> {
@@ -78,7 +78,7 @@ fn counted(
 }
 
 /// The offsets of a frame, as they are for all rows.
-struct Offsets {
+struct FrameOffsets {
     start: Datum,
     end: Datum,
 }
@@ -88,12 +88,12 @@ impl Run<'_> {
         &self,
         input: &Plan,
         calls: &[WindowCall],
-        outer: Option<&Rows<'_>>,
-        each: &mut Each<'_>,
+        outer: Option<&RowStack<'_>>,
+        each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let rows = Bulk::from(self.collect_for(MemoryUse::Windows, input, outer)?);
         // Each row has a place in each window's order, and results.
-        let beside = size_of::<Placed>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
+        let beside = size_of::<WindowRow>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
         pulse::check_room(rows.len() * beside)?;
         let mut results = Bulk::from(Vec::with_capacity(rows.len()));
         for _ in 0..rows.len() {
@@ -105,13 +105,13 @@ impl Run<'_> {
             let mut placed = Bulk::from(Vec::with_capacity(rows.len()));
             for (number, row) in rows.iter().enumerate() {
                 self.made_row()?;
-                let scope = Rows { row, outer };
+                let scope = RowStack { row, outer };
                 let value = |expr: &Expr| self.value(expr, &scope);
                 let partition = call.partition.iter().map(|(expr, _)| value(expr)).collect::<SqlResult<Vec<_>>>()?;
                 let keys = call.order.iter().map(|key| value(&key.value)).collect::<SqlResult<Vec<_>>>()?;
-                placed.push(Placed { number, partition, order: keys });
+                placed.push(WindowRow { number, partition, order: keys });
             }
-            let by_partition = |left: &Placed, right: &Placed| {
+            let by_partition = |left: &WindowRow, right: &WindowRow| {
                 let pairs = left.partition.iter().zip(&right.partition).zip(&call.partition);
                 let mut orders = pairs.map(|((left, right), (_, kind))| expr::order(left, right, *kind));
                 orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
@@ -121,7 +121,7 @@ impl Run<'_> {
             })?;
             for part in placed.chunk_by(|left, right| by_partition(left, right).is_eq()) {
                 self.goes_on()?;
-                let partition = Partition::new(part, &call.order)?;
+                let partition = WindowPartition::new(part, &call.order)?;
                 let values = self.window(call, &partition, &rows, outer)?;
                 for (placed, value) in part.iter().zip(values) {
                     pulse::tick(1)?;
@@ -147,13 +147,13 @@ impl Run<'_> {
     fn window(
         &self,
         call: &WindowCall,
-        partition: &Partition<'_>,
+        partition: &WindowPartition<'_>,
         rows: &[Box<[Datum]>],
-        outer: Option<&Rows<'_>>,
+        outer: Option<&RowStack<'_>>,
     ) -> SqlResult<Bulk<Datum>> {
         let count = partition.rows.len();
         let argument = |at: usize, row: usize| match call.arguments.get(at) {
-            Some(argument) => self.value(argument, &Rows { row: &rows[partition.rows[row].number], outer }),
+            Some(argument) => self.value(argument, &RowStack { row: &rows[partition.rows[row].number], outer }),
             None => Ok(Datum::Null),
         };
         let mut values = Bulk::from(Vec::with_capacity(count));
@@ -231,30 +231,30 @@ impl Run<'_> {
                 let offsets = self.offsets(call, outer)?;
                 let mut buffer = Vec::new();
                 // What was accumulated last, and of which rows.
-                let mut state = State::new(aggregate);
+                let mut state = GroupAggregate::new(aggregate);
                 let mut done = 0..0;
                 let mut last: Option<Datum> = None;
                 for row in 0..count {
                     pulse::tick(PLACED)?;
                     let frame = self.frame(call, partition, &offsets, row)?;
                     if call.frame.exclude != Exclude::NoOthers {
-                        let mut state = State::new(aggregate);
+                        let mut state = GroupAggregate::new(aggregate);
                         for row in counted(call.frame.exclude, partition, &frame, row) {
                             self.made_row()?;
-                            let rows = Rows { row: &rows[partition.rows[row].number], outer };
+                            let rows = RowStack { row: &rows[partition.rows[row].number], outer };
                             self.accumulate(aggregate, &mut state, &rows, &mut buffer)?;
                         }
                         values.push(state.finish(self, aggregate)?);
                         continue;
                     }
                     if frame.start != done.start || frame.end < done.end {
-                        state = State::new(aggregate);
+                        state = GroupAggregate::new(aggregate);
                         done = frame.start..frame.start;
                         last = None;
                     }
                     for row in done.end..frame.end {
                         self.made_row()?;
-                        let rows = Rows { row: &rows[partition.rows[row].number], outer };
+                        let rows = RowStack { row: &rows[partition.rows[row].number], outer };
                         self.accumulate(aggregate, &mut state, &rows, &mut buffer)?;
                         last = None;
                     }
@@ -271,10 +271,10 @@ impl Run<'_> {
         Ok(values)
     }
 
-    fn offsets(&self, call: &WindowCall, outer: Option<&Rows<'_>>) -> SqlResult<Offsets> {
+    fn offsets(&self, call: &WindowCall, outer: Option<&RowStack<'_>>) -> SqlResult<FrameOffsets> {
         let offset = |bound: &FrameBound, which: &str| {
             let Some(offset) = bound.offset() else { return Ok(Datum::Null) };
-            let value = self.value(offset, &Rows { row: &[], outer })?;
+            let value = self.value(offset, &RowStack { row: &[], outer })?;
             let (state, what) = match &value {
                 Datum::Null => (SqlState::NULL_VALUE_NOT_ALLOWED, "null"),
                 Datum::Int8(number) if *number < 0 && !matches!(call.frame.unit, FrameUnit::Range(_)) => {
@@ -284,15 +284,15 @@ impl Run<'_> {
             };
             Err(SqlError::new(state, format!("frame {which} offset must not be {what}")))
         };
-        Ok(Offsets { start: offset(&call.frame.start, "starting")?, end: offset(&call.frame.end, "ending")? })
+        Ok(FrameOffsets { start: offset(&call.frame.start, "starting")?, end: offset(&call.frame.end, "ending")? })
     }
 
     /// The rows of the frame of a row.
     fn frame(
         &self,
         call: &WindowCall,
-        partition: &Partition<'_>,
-        offsets: &Offsets,
+        partition: &WindowPartition<'_>,
+        offsets: &FrameOffsets,
         row: usize,
     ) -> SqlResult<Range<usize>> {
         let count = partition.rows.len();
@@ -313,7 +313,7 @@ impl Run<'_> {
     fn edge(
         &self,
         call: &WindowCall,
-        partition: &Partition<'_>,
+        partition: &WindowPartition<'_>,
         bound: &FrameBound,
         offset: &Datum,
         row: usize,
@@ -360,7 +360,7 @@ impl Run<'_> {
     fn range_edge(
         &self,
         call: &WindowCall,
-        partition: &Partition<'_>,
+        partition: &WindowPartition<'_>,
         (bound, offset, range): (&FrameBound, &Datum, &RangeSteps),
         row: usize,
         is_start: bool,
@@ -419,12 +419,12 @@ impl Run<'_> {
         };
         if is_nowhere(&limit) && !is_nowhere(&as_float8(own)) {
             // NaN, which is greater than all others, is behind the bound or before it all the same.
-            let is_before = |placed: &Placed| match placed.order.first() {
+            let is_before = |placed: &WindowRow| match placed.order.first() {
                 None => false,
                 Some(value) if value.is_null() => key.nulls_first,
                 Some(value) => is_nowhere(&as_float8(value)) && key.descending,
             };
-            let is_behind = |placed: &Placed| match placed.order.first() {
+            let is_behind = |placed: &WindowRow| match placed.order.first() {
                 None => false,
                 Some(value) if value.is_null() => !key.nulls_first,
                 Some(value) => is_nowhere(&as_float8(value)) && !key.descending,
@@ -435,7 +435,7 @@ impl Run<'_> {
             });
         }
         // Nulls stand at one end of the order and are in no such frame but their own.
-        let is_before = |other: &Placed| match other.order.first() {
+        let is_before = |other: &WindowRow| match other.order.first() {
             None => false,
             Some(value) if value.is_null() => key.nulls_first,
             Some(value) => {

@@ -4,9 +4,9 @@
 //! while it still chooses them. A row that somebody else has changed since is judged anew by the condition, and its new
 //! values are made from it as it is (PostgreSQL's `EvalPlanQual`): the tables beside it stay as the snapshot has them.
 
-use super::constraints::Event;
+use super::constraints::ConstraintEvent;
 use super::probe::modify_key;
-use super::{Each, Flow, Rows, Run};
+use super::{Flow, RowSink, RowStack, Run};
 use catalog::TableInfo;
 use catalog::storage::{datum, store};
 use engine::{RowId, RowWriter, Value};
@@ -24,26 +24,26 @@ use types::ops::mistyped;
 use types::text;
 
 /// What a change has done.
-pub(crate) struct Changed {
+pub(crate) struct ChangeResult {
     pub(crate) rows: u64,
     /// What it returns of each.
     pub(crate) returned: Vec<Box<[Datum]>>,
 }
 
 /// Rows that a statement of `WITH` has returned.
-type Returned = Rc<Vec<Box<[Datum]>>>;
+type ReturnedRows = Rc<Vec<Box<[Datum]>>>;
 
 /// What a run has changed so far.
 #[derive(Default)]
-pub(crate) struct Changes {
+pub(crate) struct RunChanges {
     /// Rows that may be met again, by table.
     seen: RefCell<HashSet<(u32, RowId)>>,
     /// What statements of `WITH` have returned, by their place in memory.
-    returned: RefCell<HashMap<*const Modify, Returned>>,
+    returned: RefCell<HashMap<*const Modify, ReturnedRows>>,
     /// The statements of `WITH` that change rows.
     with: RefCell<Vec<Arc<Modify>>>,
     /// What is to be looked after at the end of the statement.
-    pub(super) events: RefCell<VecDeque<Event>>,
+    pub(super) events: RefCell<VecDeque<ConstraintEvent>>,
     /// Tables that it holds because of references.
     pub(super) held: RefCell<Vec<(u32, Hold)>>,
 }
@@ -53,7 +53,7 @@ const NARROW_MAX: usize = 16;
 
 /// What is to be seen to when a row is changed.
 #[derive(Clone, Copy)]
-struct Care<'c> {
+struct ChangeOptions<'c> {
     /// The row may be met again, and is then left alone.
     once: bool,
     rules: Option<&'c Arc<ConstraintRules>>,
@@ -61,11 +61,11 @@ struct Care<'c> {
 }
 
 /// What to do with each row that was changed: the row as `RETURNING` sees it.
-type Note<'n> = dyn FnMut(&[Datum]) -> SqlResult<()> + 'n;
+type ChangedRowSink<'n> = dyn FnMut(&[Datum]) -> SqlResult<()> + 'n;
 
 impl Run<'_> {
     /// A statement that changes rows, to its end.
-    pub(crate) fn modify(&self, modify: &Modify) -> SqlResult<Changed> {
+    pub(crate) fn modify(&self, modify: &Modify) -> SqlResult<ChangeResult> {
         self.begin(&modify.with)?;
         let changed = self.change(modify, !modify.with.is_empty())?;
         self.finish(&modify.with)?;
@@ -73,7 +73,7 @@ impl Run<'_> {
     }
 
     /// A query with statements in its `WITH` that change rows.
-    pub(super) fn modifying(&self, modifies: &[Arc<Modify>], input: &Plan, each: &mut Each<'_>) -> SqlResult<Flow> {
+    pub(super) fn modifying(&self, modifies: &[Arc<Modify>], input: &Plan, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         self.begin(modifies)?;
         let flow = self.rows(input, None, each)?;
         self.finish(modifies)?;
@@ -81,7 +81,7 @@ impl Run<'_> {
     }
 
     /// What a statement of `WITH` returns; it is run when that is first asked for.
-    pub(super) fn modified(&self, modify: &Arc<Modify>, each: &mut Each<'_>) -> SqlResult<Flow> {
+    pub(super) fn modified(&self, modify: &Arc<Modify>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         for row in self.once(modify)?.iter() {
             if each(row)?.is_break() {
                 return Ok(Flow::Break(()));
@@ -90,7 +90,7 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
-    fn once(&self, modify: &Arc<Modify>) -> SqlResult<Returned> {
+    fn once(&self, modify: &Arc<Modify>) -> SqlResult<ReturnedRows> {
         let key = Arc::as_ptr(modify);
         if let Some(returned) = self.changes.returned.borrow().get(&key) {
             return Ok(Rc::clone(returned));
@@ -130,7 +130,7 @@ impl Run<'_> {
         self.look_after()
     }
 
-    fn change(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
+    fn change(&self, modify: &Modify, meets_others: bool) -> SqlResult<ChangeResult> {
         let Some(probe) = self.probe else { return self.change_rows(modify, meets_others) };
         probe.watch(modify_key(modify), |watch| {
             let changed = self.change_rows(modify, meets_others)?;
@@ -140,15 +140,15 @@ impl Run<'_> {
     }
 
     /// `meets_others`: other parts of the statement change rows, too.
-    fn change_rows(&self, modify: &Modify, meets_others: bool) -> SqlResult<Changed> {
+    fn change_rows(&self, modify: &Modify, meets_others: bool) -> SqlResult<ChangeResult> {
         let Modify { change, returning, with: _ } = modify;
         let is_returned = returning.is_some();
         self.run_those_before(modify)?;
-        let mut changed = Changed { rows: 0, returned: Vec::new() };
+        let mut changed = ChangeResult { rows: 0, returned: Vec::new() };
         let mut note = |row: &[Datum]| {
             changed.rows += 1;
             if let Some(columns) = returning {
-                let values: Box<[Datum]> = self.values(columns, &Rows { row, outer: None })?.into();
+                let values: Box<[Datum]> = self.values(columns, &RowStack { row, outer: None })?.into();
                 self.keep(MemoryUse::Results, &values)?;
                 changed.returned.push(values);
             }
@@ -170,11 +170,11 @@ impl Run<'_> {
                 Some(conflict) => self.insert_or(table, row, (conflict, meets_others), rules.as_ref(), &mut note),
             })?,
             Change::Update { target, assignments, rules } => {
-                let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
+                let care = ChangeOptions { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
                 self.targets(target, &mut |row| self.update(target, row, assignments, care, &mut note))?;
             }
             Change::Delete { target, rules } => {
-                let care = Care { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
+                let care = ChangeOptions { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
                 pulse::with_reserve(|| self.targets(target, &mut |row| self.delete(target, row, care, &mut note)))?;
             }
         }
@@ -202,7 +202,7 @@ impl Run<'_> {
         else {
             return self.every(&target.input, None, each);
         };
-        let nothing = Rows { row: &[], outer: None };
+        let nothing = RowStack { row: &[], outer: None };
         let Some(keys) = self.look_up(table, access, &nothing)? else { return Ok(()) };
         let mut row = vec![Datum::Null; table.columns.len() + 1];
         let flow = self.table_rows(table, &keys, &mut |found| {
@@ -212,7 +212,7 @@ impl Run<'_> {
             }
             row[table.columns.len()] = Datum::Int8(found.row_id().0 as i64);
             if let Some(condition) = condition
-                && !self.holds(condition, &Rows { row: &row, outer: None })?
+                && !self.holds(condition, &RowStack { row: &row, outer: None })?
             {
                 return Ok(Flow::Continue(()));
             }
@@ -273,7 +273,7 @@ impl Run<'_> {
     }
 
     /// The values of `SET`, in its order.
-    pub(super) fn new_values(&self, assignments: &Assignments, rows: &Rows<'_>) -> SqlResult<Vec<Datum>> {
+    pub(super) fn new_values(&self, assignments: &Assignments, rows: &RowStack<'_>) -> SqlResult<Vec<Datum>> {
         let mut made = Vec::with_capacity(assignments.columns.len());
         for value in &assignments.values {
             match value {
@@ -319,8 +319,8 @@ impl Run<'_> {
         target: &ChangeTarget,
         chosen: &[Datum],
         assignments: &Assignments,
-        Care { once, rules, is_returned }: Care<'_>,
-        note: &mut Note<'_>,
+        ChangeOptions { once, rules, is_returned }: ChangeOptions<'_>,
+        note: &mut ChangedRowSink<'_>,
     ) -> SqlResult<()> {
         let ChangeTarget { table, first, condition, .. } = target;
         let columns = *first..first + table.columns.len();
@@ -328,7 +328,7 @@ impl Run<'_> {
         if once && !self.is_first(table, id) {
             return Ok(());
         }
-        let mut made = self.new_values(assignments, &Rows { row: chosen, outer: None })?;
+        let mut made = self.new_values(assignments, &RowStack { row: chosen, outer: None })?;
         let needs_row = is_returned || rules.is_some();
         let (mut new, mut old) = (Vec::new(), Vec::new());
         let mut patch = |writer: &mut RowWriter<'_>| {
@@ -339,7 +339,7 @@ impl Run<'_> {
                 for (at, column) in table.columns.iter().enumerate() {
                     new[first + at] = datum(writer.get(at), column.kind);
                 }
-                let rows = Rows { row: &new, outer: None };
+                let rows = RowStack { row: &new, outer: None };
                 if let Some(condition) = condition
                     && !self.holds(condition, &rows)?
                 {
@@ -437,8 +437,8 @@ impl Run<'_> {
         &self,
         target: &ChangeTarget,
         chosen: &[Datum],
-        Care { once, rules, is_returned: _ }: Care<'_>,
-        note: &mut Note<'_>,
+        ChangeOptions { once, rules, is_returned: _ }: ChangeOptions<'_>,
+        note: &mut ChangedRowSink<'_>,
     ) -> SqlResult<()> {
         let ChangeTarget { table, condition, .. } = target;
         let Some(id) = row_id(chosen, target.row_id())? else { return Ok(()) };
@@ -450,7 +450,7 @@ impl Run<'_> {
             let Some(columns) = self.newer(table, id, row)? else { return Ok(true) };
             let mut newer = chosen.to_vec();
             newer[target.first..=target.row_id()].clone_from_slice(&columns);
-            let rows = Rows { row: &newer, outer: None };
+            let rows = RowStack { row: &newer, outer: None };
             let holds = condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
             now = Some(newer);
             Ok(holds)

@@ -4,4 +4,4 @@ mod rows;
 mod write;
 
 pub(crate) use rows::Explainer;
-pub(crate) use write::{Whole, json, text};
+pub(crate) use write::{ExplainOutput, json, text};

@@ -5,7 +5,7 @@
 
 use crate::exec::Probe;
 use crate::session::Env;
-use crate::system::deparse::{Shown, shown};
+use crate::system::deparse::{DeparsedColumn, shown};
 use catalog::{CatalogSnapshot, TableInfo};
 use query::change::{Assignments, Change, Modify, NewValue};
 use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
@@ -26,14 +26,14 @@ pub(crate) struct Explainer<'e> {
     pub(crate) probe: Option<&'e Probe>,
     pub(crate) subplans: Cell<usize>,
     /// Columns of the shared queries that have been shown: each is shown where it is named first.
-    pub(crate) shared: RefCell<HashMap<u64, Vec<Shown>>>,
+    pub(crate) shared: RefCell<HashMap<u64, Vec<DeparsedColumn>>>,
 }
 
 /// Work of making a node, in units of [`pulse::walk`].
 const NODE: usize = 128;
 
 /// A node, and the columns of its rows.
-type Made = (ExplainNode, Vec<Shown>);
+type ExplainedNode = (ExplainNode, Vec<DeparsedColumn>);
 
 impl Explainer<'_> {
     /// The operators of a query.
@@ -90,7 +90,7 @@ impl Explainer<'_> {
         node
     }
 
-    fn plan(&self, plan: &Plan) -> Made {
+    fn plan(&self, plan: &Plan) -> ExplainedNode {
         if pulse::walk(NODE).is_err() {
             return (ExplainNode::default(), Vec::new());
         }
@@ -120,7 +120,8 @@ impl Explainer<'_> {
             Plan::Project { input, columns } => {
                 let (mut node, inner) = self.plan(input);
                 columns.iter().for_each(|column| self.subplans(&mut node, column));
-                let mut columns: Vec<Shown> = columns.iter().map(|column| self.shown(column, &inner)).collect();
+                let mut columns: Vec<DeparsedColumn> =
+                    columns.iter().map(|column| self.shown(column, &inner)).collect();
                 let told: Vec<String> = columns.iter().map(|column| column.text.clone()).collect();
                 node.facts.retain(|fact| fact.name != "Output");
                 node.facts.insert(
@@ -242,9 +243,15 @@ impl Explainer<'_> {
         (node, columns)
     }
 
-    fn aggregate(&self, input: &Plan, groups: &[(Expr, Kind)], has_sets: bool, calls: &[AggregateCall]) -> Made {
+    fn aggregate(
+        &self,
+        input: &Plan,
+        groups: &[(Expr, Kind)],
+        has_sets: bool,
+        calls: &[AggregateCall],
+    ) -> ExplainedNode {
         let (inner, columns) = self.plan(input);
-        let mut keys: Vec<Shown> = groups.iter().map(|(group, _)| self.shown(group, &columns)).collect();
+        let mut keys: Vec<DeparsedColumn> = groups.iter().map(|(group, _)| self.shown(group, &columns)).collect();
         let told = FactValue::List(keys.iter().map(|key| key.text.clone()).collect());
         let (name, strategy) = match (groups.is_empty(), has_sets) {
             (_, true) => ("MixedAggregate", "Mixed"),
@@ -270,8 +277,8 @@ impl Explainer<'_> {
         (node, keys)
     }
 
-    fn joins(&self, joins: &Joins) -> Made {
-        let mut columns = vec![Shown::default(); joins.width];
+    fn joins(&self, joins: &Joins) -> ExplainedNode {
+        let mut columns = vec![DeparsedColumn::default(); joins.width];
         let is_qualified = 1 < joins.steps.len();
         self.name(&joins.steps, is_qualified, &mut columns);
         let mut node = self.steps(&joins.steps, &mut columns).unwrap_or_else(|| ExplainNode::new("Result"));
@@ -283,14 +290,14 @@ impl Explainer<'_> {
     }
 
     /// The names of tables' columns.
-    fn name(&self, steps: &[JoinStep], is_qualified: bool, columns: &mut [Shown]) {
+    fn name(&self, steps: &[JoinStep], is_qualified: bool, columns: &mut [DeparsedColumn]) {
         for step in steps {
             match &step.source {
                 RowSource::Table { table, .. } => {
                     for (place, column) in columns[step.first..].iter_mut().zip(&table.columns) {
                         let name = crate::system::quoted(&column.name);
                         let text = if is_qualified { format!("{}.{name}", table.name) } else { name };
-                        *place = Shown { text, kind: Some(column.kind.kind), is_compound: false };
+                        *place = DeparsedColumn { text, kind: Some(column.kind.kind), is_compound: false };
                     }
                 }
                 RowSource::Group(steps) => self.name(steps, true, columns),
@@ -304,7 +311,7 @@ impl Explainer<'_> {
     }
 
     /// Each source is joined to those before it.
-    fn steps(&self, steps: &[JoinStep], columns: &mut Vec<Shown>) -> Option<ExplainNode> {
+    fn steps(&self, steps: &[JoinStep], columns: &mut Vec<DeparsedColumn>) -> Option<ExplainNode> {
         let (first, rest) = steps.split_first()?;
         let mut node = self.source(first, columns);
         for (name, condition) in [("Filter", &first.on), ("Filter", &first.filter)] {
@@ -323,7 +330,7 @@ impl Explainer<'_> {
         Some(node)
     }
 
-    fn joined(&self, before: ExplainNode, step: &JoinStep, columns: &mut Vec<Shown>) -> ExplainNode {
+    fn joined(&self, before: ExplainNode, step: &JoinStep, columns: &mut Vec<DeparsedColumn>) -> ExplainNode {
         let mut source = self.source(step, columns);
         let (word, kind) = if step.is_outer { (" Left", "Left") } else { ("", "Inner") };
         let nested = || ExplainNode::new(format!("Nested Loop{word}{}", if step.is_outer { " Join" } else { "" }));
@@ -360,7 +367,7 @@ impl Explainer<'_> {
         node
     }
 
-    fn source(&self, step: &JoinStep, columns: &mut Vec<Shown>) -> ExplainNode {
+    fn source(&self, step: &JoinStep, columns: &mut Vec<DeparsedColumn>) -> ExplainNode {
         let mut node = match &step.source {
             RowSource::Table { table, access, columns: _ } => self.table(table, access, columns),
             RowSource::Query { plan, is_lateral: _ } => {
@@ -391,7 +398,7 @@ impl Explainer<'_> {
         node
     }
 
-    fn table(&self, table: &TableInfo, access: &Access, columns: &[Shown]) -> ExplainNode {
+    fn table(&self, table: &TableInfo, access: &Access, columns: &[DeparsedColumn]) -> ExplainNode {
         let index = |at: usize| table.indexes.get(at).map_or("", |index| &index.name);
         let scan = |at: usize, word: &str| {
             let node = ExplainNode::new(format!("Index Scan{word}")).kind("Index Scan");
@@ -454,13 +461,13 @@ impl Explainer<'_> {
     }
 
     /// A condition, and the queries in it.
-    fn condition(&self, node: &mut ExplainNode, name: &'static str, condition: &Expr, columns: &[Shown]) {
+    fn condition(&self, node: &mut ExplainNode, name: &'static str, condition: &Expr, columns: &[DeparsedColumn]) {
         let text = wrapped(self.shown_as(condition, columns, Kind::Bool));
         node.facts.push(ExplainFact { name, value: FactValue::Text(text), told: FactVisibility::Always });
         self.subplans(node, condition);
     }
 
-    fn keys(&self, keys: &[SortKey], columns: &[Shown]) -> Vec<String> {
+    fn keys(&self, keys: &[SortKey], columns: &[DeparsedColumn]) -> Vec<String> {
         let one = |key: &SortKey| {
             let text = wrapped(self.shown_as(&key.value, columns, key.kind));
             let nulls = match (key.descending, key.nulls_first) {
@@ -473,11 +480,11 @@ impl Explainer<'_> {
         keys.iter().map(one).collect()
     }
 
-    fn shown(&self, expr: &Expr, columns: &[Shown]) -> Shown {
+    fn shown(&self, expr: &Expr, columns: &[DeparsedColumn]) -> DeparsedColumn {
         self.shown_as(expr, columns, Kind::Unknown)
     }
 
-    fn shown_as(&self, expr: &Expr, columns: &[Shown], kind: Kind) -> Shown {
+    fn shown_as(&self, expr: &Expr, columns: &[DeparsedColumn], kind: Kind) -> DeparsedColumn {
         let shown = shown(self.snapshot, self.env, columns, expr, kind).unwrap_or_else(|| plain("...".to_owned()));
         // It is copied a few times on its way to the client.
         let _ = pulse::walk(shown.text.len());
@@ -515,11 +522,11 @@ fn labelled(node: ExplainNode, label: &str) -> ExplainNode {
     ExplainNode { label: Some(label.to_owned()), ..node }
 }
 
-fn plain(text: String) -> Shown {
-    Shown { text, kind: None, is_compound: false }
+fn plain(text: String) -> DeparsedColumn {
+    DeparsedColumn { text, kind: None, is_compound: false }
 }
 
-fn wrapped(shown: Shown) -> String {
+fn wrapped(shown: DeparsedColumn) -> String {
     if shown.is_compound { format!("({})", shown.text) } else { shown.text }
 }
 

@@ -1,19 +1,19 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
-use crate::session::explain_options::Options;
+use crate::session::explain_options::ExplainOptions;
 use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
 use statement::pulse::{self, ITEM};
 use std::fmt::Write;
 
 /// A plan, and what there is to say of the whole.
-pub(crate) struct Whole<'w> {
+pub(crate) struct ExplainOutput<'w> {
     pub(crate) plan: &'w ExplainNode,
-    pub(crate) options: &'w Options,
+    pub(crate) options: &'w ExplainOptions,
     /// Behind the plan.
     pub(crate) facts: Vec<ExplainFact>,
 }
 
-fn is_told(fact: &ExplainFact, options: &Options, in_json: bool) -> bool {
+fn is_told(fact: &ExplainFact, options: &ExplainOptions, in_json: bool) -> bool {
     match fact.told {
         FactVisibility::Always => true,
         FactVisibility::InJson => in_json,
@@ -22,7 +22,7 @@ fn is_told(fact: &ExplainFact, options: &Options, in_json: bool) -> bool {
 }
 
 /// The lines of the text form.
-pub(crate) fn text(whole: &Whole<'_>) -> Vec<String> {
+pub(crate) fn text(whole: &ExplainOutput<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     node_lines(whole.plan, whole.options, None, &mut lines);
     for fact in whole.facts.iter().filter(|fact| is_told(fact, whole.options, false)) {
@@ -32,7 +32,7 @@ pub(crate) fn text(whole: &Whole<'_>) -> Vec<String> {
 }
 
 /// `arrow`: the column of the arrow before its name; the first node has none.
-fn node_lines(node: &ExplainNode, options: &Options, arrow: Option<usize>, lines: &mut Vec<String>) {
+fn node_lines(node: &ExplainNode, options: &ExplainOptions, arrow: Option<usize>, lines: &mut Vec<String>) {
     // Each level is indented further: the text grows with the square of the depth.
     if pulse::walk(arrow.unwrap_or(0) * (1 + node.facts.len() + node.inputs.len())).is_err() {
         return;
@@ -94,13 +94,13 @@ fn fact_line(fact: &ExplainFact) -> String {
 }
 
 /// A JSON value.
-enum Json {
+enum JsonValue {
     Plain(String),
-    List(Vec<Json>),
-    Object(Vec<(&'static str, Json)>),
+    List(Vec<JsonValue>),
+    Object(Vec<(&'static str, JsonValue)>),
 }
 
-fn string(text: &str) -> Json {
+fn string(text: &str) -> JsonValue {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for one in text.chars() {
@@ -117,29 +117,29 @@ fn string(text: &str) -> Json {
         }
     }
     out.push('"');
-    Json::Plain(out)
+    JsonValue::Plain(out)
 }
 
-fn value_json(value: &FactValue) -> Json {
+fn value_json(value: &FactValue) -> JsonValue {
     match value {
         FactValue::Text(text) => string(text),
-        FactValue::List(list) => Json::List(list.iter().map(|one| string(one)).collect()),
-        FactValue::Count(count) => Json::Plain(count.to_string()),
-        FactValue::Ms(ms) => Json::Plain(format!("{ms:.3}")),
+        FactValue::List(list) => JsonValue::List(list.iter().map(|one| string(one)).collect()),
+        FactValue::Count(count) => JsonValue::Plain(count.to_string()),
+        FactValue::Ms(ms) => JsonValue::Plain(format!("{ms:.3}")),
     }
 }
 
 /// The JSON form, the whole in one text.
-pub(crate) fn json(whole: &Whole<'_>) -> String {
+pub(crate) fn json(whole: &ExplainOutput<'_>) -> String {
     let mut all = vec![("Plan", node_json(whole.plan, whole.options, None))];
     let facts = whole.facts.iter().filter(|fact| is_told(fact, whole.options, true));
     all.extend(facts.map(|fact| (fact.name, value_json(&fact.value))));
     let mut out = String::new();
-    put(&Json::List(vec![Json::Object(all)]), 0, &mut out);
+    put(&JsonValue::List(vec![JsonValue::Object(all)]), 0, &mut out);
     out
 }
 
-fn node_json(node: &ExplainNode, options: &Options, parent: Option<usize>) -> Json {
+fn node_json(node: &ExplainNode, options: &ExplainOptions, parent: Option<usize>) -> JsonValue {
     let mut all = vec![("Node Type", string(node.kind.unwrap_or(&node.name)))];
     if let Some(at) = parent {
         let relationship = match (&node.label, at) {
@@ -157,26 +157,26 @@ fn node_json(node: &ExplainNode, options: &Options, parent: Option<usize>) -> Js
     if options.costs
         && let Some(rows) = node.rows_max
     {
-        all.push(("Plan Rows", Json::Plain(rows.to_string())));
+        all.push(("Plan Rows", JsonValue::Plain(rows.to_string())));
     }
     if let Some(actual) = &node.actual {
         if let Some((first, total)) = actual.times.filter(|_| options.timing()) {
-            all.push(("Actual Startup Time", Json::Plain(format!("{:.3}", ms(first, actual.loops)))));
-            all.push(("Actual Total Time", Json::Plain(format!("{:.3}", ms(total, actual.loops)))));
+            all.push(("Actual Startup Time", JsonValue::Plain(format!("{:.3}", ms(first, actual.loops)))));
+            all.push(("Actual Total Time", JsonValue::Plain(format!("{:.3}", ms(total, actual.loops)))));
         }
-        all.push(("Actual Rows", Json::Plain(per_loop(actual.rows, actual.loops).to_string())));
-        all.push(("Actual Loops", Json::Plain(actual.loops.to_string())));
+        all.push(("Actual Rows", JsonValue::Plain(per_loop(actual.rows, actual.loops).to_string())));
+        all.push(("Actual Loops", JsonValue::Plain(actual.loops.to_string())));
     }
     let facts = node.facts.iter().filter(|fact| is_told(fact, options, true));
     all.extend(facts.map(|fact| (fact.name, value_json(&fact.value))));
     if !node.inputs.is_empty() {
         let inputs = node.inputs.iter().enumerate();
-        all.push(("Plans", Json::List(inputs.map(|(at, input)| node_json(input, options, Some(at))).collect())));
+        all.push(("Plans", JsonValue::List(inputs.map(|(at, input)| node_json(input, options, Some(at))).collect())));
     }
-    Json::Object(all)
+    JsonValue::Object(all)
 }
 
-fn put(json: &Json, depth: usize, out: &mut String) {
+fn put(json: &JsonValue, depth: usize, out: &mut String) {
     if pulse::walk(depth + ITEM).is_err() {
         return;
     }
@@ -185,9 +185,9 @@ fn put(json: &Json, depth: usize, out: &mut String) {
         out.push_str(&"  ".repeat(depth));
     };
     match json {
-        Json::Plain(text) => out.push_str(text),
+        JsonValue::Plain(text) => out.push_str(text),
         // Lists of plain values stand in one line, as PostgreSQL writes them.
-        Json::List(list) if list.iter().all(|one| matches!(one, Json::Plain(_))) => {
+        JsonValue::List(list) if list.iter().all(|one| matches!(one, JsonValue::Plain(_))) => {
             out.push('[');
             for (at, one) in list.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { ", " });
@@ -195,7 +195,7 @@ fn put(json: &Json, depth: usize, out: &mut String) {
             }
             out.push(']');
         }
-        Json::List(list) => {
+        JsonValue::List(list) => {
             out.push('[');
             for (at, one) in list.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { "," });
@@ -205,7 +205,7 @@ fn put(json: &Json, depth: usize, out: &mut String) {
             indent(out, depth);
             out.push(']');
         }
-        Json::Object(members) => {
+        JsonValue::Object(members) => {
             out.push('{');
             for (at, (name, value)) in members.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { "," });

@@ -45,7 +45,7 @@ pub(crate) enum Action {
     /// Waits for who has locked what it names, and does nothing.
     Maintain(&'static str),
     Begin {
-        modes: Modes,
+        modes: TransactionModes,
         is_start: bool,
     },
     /// `COMMIT`, `ROLLBACK`
@@ -57,9 +57,9 @@ pub(crate) enum Action {
     Savepoint(String),
     RollbackTo(String),
     Release(String),
-    SetTransaction(Modes),
+    SetTransaction(TransactionModes),
     /// Of the transactions that begin from now on.
-    SetCharacteristics(Modes),
+    SetCharacteristics(TransactionModes),
     /// Nothing: back to the default.
     Set {
         name: String,
@@ -90,11 +90,11 @@ impl PlannedQuery {
 }
 
 /// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
-pub(crate) type Modes = Vec<(&'static str, &'static str)>;
+pub(crate) type TransactionModes = Vec<(&'static str, &'static str)>;
 
 /// Properties of an action that stay when its statement is bound anew.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Traits {
+pub(crate) struct ActionTraits {
     /// True for one query or change, prepared by SQL or not.
     pub(crate) is_one: bool,
     pub(crate) is_query: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Traits {
 
 impl Action {
     /// Returns the properties that stay.
-    pub(crate) fn traits(&self) -> Traits {
+    pub(crate) fn traits(&self) -> ActionTraits {
         let is_query = matches!(self, Action::Query(_));
         let is_one = match self {
             Action::Execute(execute) => execute.statement().traits.is_one,
@@ -132,7 +132,7 @@ impl Action {
                 | Action::Show(_)
                 | Action::ShowAll
         );
-        Traits {
+        ActionTraits {
             is_one,
             is_query,
             is_modifying: !matches!(self, Action::Query(query) if !query.is_modifying()),
@@ -159,10 +159,14 @@ impl Action {
 }
 
 /// Action of a statement, and the columns of its rows, if it has rows.
-type Acts = (Action, Option<Vec<ColumnInfo>>);
+type BoundAction = (Action, Option<Vec<ColumnInfo>>);
 
 /// Binds and plans a statement. Returns its action, and the columns of its rows, if it has rows.
-pub(crate) fn of_statement(binder: &Binder<'_>, planner: &mut Planner, statement: &Statement) -> SqlResult<Acts> {
+pub(crate) fn of_statement(
+    binder: &Binder<'_>,
+    planner: &mut Planner,
+    statement: &Statement,
+) -> SqlResult<BoundAction> {
     let action = match statement {
         Statement::Query(query) => return of_query(binder, planner, query),
         Statement::Insert(insert) => return written(binder, planner, binder.insert(insert)?),
@@ -222,7 +226,7 @@ fn unsupported(statement: &UnsupportedStatement) -> SqlError {
     SqlError::unsupported(feature)
 }
 
-fn of_query(binder: &Binder<'_>, planner: &mut Planner, tree: &Query) -> SqlResult<Acts> {
+fn of_query(binder: &Binder<'_>, planner: &mut Planner, tree: &Query) -> SqlResult<BoundAction> {
     let BoundQuery { mut plan, mut columns, names: _ } = binder.query(tree, None)?;
     columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
     refuse!(columns.iter().any(|column| column.name.contains('\0')) => "a composite value in a result");
@@ -246,7 +250,7 @@ fn of_copy(binder: &Binder<'_>, planner: &mut Planner, copy: &CopyCommand) -> Sq
     Ok(Action::CopyTo(Box::new(to)))
 }
 
-fn written(binder: &Binder<'_>, planner: &mut Planner, written: BoundChange) -> SqlResult<Acts> {
+fn written(binder: &Binder<'_>, planner: &mut Planner, written: BoundChange) -> SqlResult<BoundAction> {
     let BoundChange { mut modify, columns } = written;
     modify.with = binder.take_modifies();
     planner.change(&mut modify)?;

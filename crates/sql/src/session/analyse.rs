@@ -2,9 +2,9 @@
 
 use super::action::Action;
 use super::explain::Explain;
-use super::explain_options::Options;
-use super::parts::{ParsedPart, Part, parts};
-use super::{Block, Bound, Session, Statement, wire};
+use super::explain_options::ExplainOptions;
+use super::parts::{ParsedStatement, StatementText, parts};
+use super::{BoundStatement, Session, Statement, TransactionBlock, wire};
 use statement::bulk::{DeferredDrops, LargeValue};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -22,7 +22,7 @@ impl Session {
     ///
     /// # Errors
     /// When any is not in the grammar: none of them is run then.
-    pub fn split(&mut self, text: &str) -> SqlResult<Vec<Part>> {
+    pub fn split(&mut self, text: &str) -> SqlResult<Vec<StatementText>> {
         self.message.end();
         self.message.begin();
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
@@ -52,7 +52,7 @@ impl Session {
     ///
     /// # Errors
     /// Names, types.
-    pub fn prepare_part(&mut self, part: &mut Part) -> SqlResult<Arc<Statement>> {
+    pub fn prepare_part(&mut self, part: &mut StatementText) -> SqlResult<Arc<Statement>> {
         let statement = self.prepare_parsed(&part.text, part.parsed.take(), &[])?;
         statement.unfix_columns();
         Ok(statement)
@@ -61,7 +61,7 @@ impl Session {
     fn prepare_parsed(
         &mut self,
         text: &str,
-        mut parsed: Option<ParsedPart>,
+        mut parsed: Option<ParsedStatement>,
         types: &[u32],
     ) -> SqlResult<Arc<Statement>> {
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
@@ -82,7 +82,7 @@ impl Session {
     fn analyse_text(
         &mut self,
         text: &str,
-        parsed: Option<ParsedPart>,
+        parsed: Option<ParsedStatement>,
         types: &[u32],
         notices: &mut Vec<SqlError>,
     ) -> SqlResult<Arc<Statement>> {
@@ -100,8 +100,8 @@ impl Session {
             },
         };
         let class = self.class_of_text(text)?;
-        let Some(ParsedPart { tree, notices: of_names }) = parsed else {
-            return Ok(Arc::new(Statement::of("", Bound::fixed(Action::Empty))));
+        let Some(ParsedStatement { tree, notices: of_names }) = parsed else {
+            return Ok(Arc::new(Statement::of("", BoundStatement::fixed(Action::Empty))));
         };
         let tree = tree.into_statement();
         // They replace those of a call on a smaller stack.
@@ -112,7 +112,7 @@ impl Session {
         let (explain, tree) = match tree {
             ast::Statement::Explain(explain) => {
                 let ExplainCommand { options, statement } = *explain;
-                let options = Options::of(&options, text)?;
+                let options = ExplainOptions::of(&options, text)?;
                 check_explained(&statement)?;
                 (Some(options), statement)
             }
@@ -126,7 +126,7 @@ impl Session {
             }),
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
-        if self.block == Block::None && !std::mem::replace(&mut self.is_timed, true) {
+        if self.block == TransactionBlock::None && !std::mem::replace(&mut self.is_timed, true) {
             self.settings.forms.now_us = clock_us();
         }
         self.refresh_env();
@@ -142,13 +142,14 @@ impl Session {
 }
 
 /// Parses a text that is one statement, or none.
-fn parse_one(text: &str) -> SqlResult<Option<ParsedPart>> {
+fn parse_one(text: &str) -> SqlResult<Option<ParsedStatement>> {
     let mut all = parse(text)?;
     if 1 < all.len() {
         let message = "cannot insert multiple commands into a prepared statement";
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
     }
-    let part = |Parsed { statement, span: _, extent: _, notices }| ParsedPart { tree: Tree::new(statement), notices };
+    let part =
+        |Parsed { statement, span: _, extent: _, notices }| ParsedStatement { tree: Tree::new(statement), notices };
     Ok(all.pop().map(part))
 }
 

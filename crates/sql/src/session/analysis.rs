@@ -15,14 +15,14 @@ use std::thread::{self, Thread};
 /// A run as the session that waits for it sees it; whoever has it may cancel it before it is started.
 #[derive(Default)]
 pub struct Analysis {
-    state: Mutex<State>,
+    state: Mutex<AnalysisState>,
     run: OnceLock<Arc<dyn AnalyticsRun>>,
     /// Queue of its rows, if they are taken while it runs.
     rows: OnceLock<Arc<Stream<ResultPiece>>>,
 }
 
 #[derive(Default)]
-struct State {
+struct AnalysisState {
     is_over: bool,
     result: Option<SqlResult<AnalyticsAnswer>>,
     /// Wake of the session, which is the only one that waits.
@@ -49,7 +49,7 @@ impl Analysis {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AnalysisState> {
         self.state.locked_anyway()
     }
 
@@ -106,7 +106,7 @@ impl Analysis {
 
     /// Blocks this thread until it has ended, or until rows are there. For ordinary threads, never for workers.
     pub fn wait(&self) {
-        self.on_ready(Arc::new(Unpark(thread::current())));
+        self.on_ready(Arc::new(ThreadWake(thread::current())));
         while !self.is_ready() && self.rows.get().is_none_or(|rows| rows.is_empty()) {
             thread::park();
         }
@@ -124,9 +124,9 @@ impl fmt::Debug for Analysis {
     }
 }
 
-struct Unpark(Thread);
+struct ThreadWake(Thread);
 
-impl Wake for Unpark {
+impl Wake for ThreadWake {
     fn wake(&self) {
         self.0.unpark();
     }

@@ -3,10 +3,10 @@
 //! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
 //! inserted belongs to the transaction; a COPY that fails, fails it.
 
-use super::run::{Given, Needs, Ran};
+use super::run::{RunNeeds, RunOutcome, StatementRun};
 use super::{Action, Outcome, Parked, Session, Step};
-use crate::exec::Event;
-use crate::exec::copy::{CopyState, Sent};
+use crate::exec::ConstraintEvent;
+use crate::exec::copy::{CopyOutput, CopyState};
 use engine::memory::SMALL_BYTES;
 use query::bind::{CopyFrom, CopySource, CopyTo};
 use query::copy::CopyFormat;
@@ -36,12 +36,12 @@ pub enum CopyPart {
 
 /// Whether a COPY is under way, and whether it still is wanted: between its pieces no statement runs that could be cancelled.
 #[derive(Default)]
-pub(super) struct Flag(AtomicU8);
+pub(super) struct CopyFlag(AtomicU8);
 
 const ON: u8 = 1;
 const CANCELLED: u8 = 2;
 
-impl Flag {
+impl CopyFlag {
     pub(super) fn cancel(&self) {
         // If there is none, there is nothing to cancel.
         let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
@@ -49,16 +49,16 @@ impl Flag {
 }
 
 /// The COPY that is under way.
-pub(super) enum Copying {
-    In(Box<Incoming>),
-    Out(Sent),
+pub(super) enum ActiveCopy {
+    In(Box<IncomingCopy>),
+    Out(CopyOutput),
 }
 
-pub(super) struct Incoming {
+pub(super) struct IncomingCopy {
     action: Arc<Action>,
     state: CopyState,
     /// References that are looked after at the end.
-    later: Vec<Event>,
+    later: Vec<ConstraintEvent>,
     /// Data that have not been inserted.
     data: Vec<u8>,
     /// How many of them are worth another look.
@@ -66,7 +66,7 @@ pub(super) struct Incoming {
     is_all: bool,
 }
 
-impl Incoming {
+impl IncomingCopy {
     /// Adds data. A row that does not end is memory of its statement like any other.
     fn takes(&mut self, data: &[u8], holdings: &SessionHoldings) -> SqlResult<()> {
         let needed = self.data.len() + data.len();
@@ -93,7 +93,7 @@ fn none_under_way() -> SqlError {
 
 impl Session {
     /// Begins a COPY.
-    pub(super) fn copy(&mut self, given: Given<'_>) -> SqlResult<Step> {
+    pub(super) fn copy(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         match &*given.bound.action {
             Action::CopyFrom(from) => self.copy_in(given, from),
             Action::CopyTo(to) => self.copy_out(given, to),
@@ -101,22 +101,22 @@ impl Session {
         }
     }
 
-    fn copy_in(&mut self, given: Given<'_>, from: &CopyFrom) -> SqlResult<Step> {
+    fn copy_in(&mut self, given: StatementRun<'_>, from: &CopyFrom) -> SqlResult<Step> {
         if self.settings.is_read_only() {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
-        match self.run(&[], Needs::of(given.bound), |_| Ok(()))? {
-            Ran::Parked(parked) => return Ok(Step::Parked(parked)),
-            Ran::Moved => return self.again(given),
-            Ran::Done(()) => {}
+        match self.run(&[], RunNeeds::of(given.bound), |_| Ok(()))? {
+            RunOutcome::Parked(parked) => return Ok(Step::Parked(parked)),
+            RunOutcome::Moved => return self.again(given),
+            RunOutcome::Done(()) => {}
         }
         if from.options.freeze {
             let message = "COPY FREEZE has no effect on this server";
             self.notices.push(("NOTICE", SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message)));
         }
         self.copy_flag.0.store(ON, SeqCst);
-        self.copying = Some(Copying::In(Box::new(Incoming {
+        self.copying = Some(ActiveCopy::In(Box::new(IncomingCopy {
             action: Arc::clone(&given.bound.action),
             state: CopyState::new(from),
             later: Vec::new(),
@@ -128,7 +128,7 @@ impl Session {
         Ok(Step::CopyIn(CopyShape { is_binary, columns: from.places.len() }))
     }
 
-    fn copy_out(&mut self, given: Given<'_>, to: &CopyTo) -> SqlResult<Step> {
+    fn copy_out(&mut self, given: StatementRun<'_>, to: &CopyTo) -> SqlResult<Step> {
         let is_binary = to.options.format == CopyFormat::Binary;
         let shape = CopyShape { is_binary, columns: to.kinds.len() };
         if let CopySource::Query(plan) = &to.rows
@@ -136,10 +136,10 @@ impl Session {
         {
             return self.stream_copy(given, to, shape, &sink);
         }
-        let ran = self.run(given.values, Needs::of(given.bound), |run| run.copy_out(to))?;
+        let ran = self.run(given.values, RunNeeds::of(given.bound), |run| run.copy_out(to))?;
         self.step_of(ran, given, |session, sent| {
             session.copy_flag.0.store(ON, SeqCst);
-            session.copying = Some(Copying::Out(sent));
+            session.copying = Some(ActiveCopy::Out(sent));
             Ok(Step::CopyOut(shape))
         })
     }
@@ -170,7 +170,7 @@ impl Session {
     /// Data that are none of the table's; whatever inserting them meets. The transaction has failed then.
     pub fn copy_data(&mut self, data: &[u8]) -> SqlResult<Option<Parked>> {
         self.copy_goes_on()?;
-        let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
+        let Some(ActiveCopy::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
         if let Err(error) = copy.takes(data, &self.env.holdings) {
             self.fail();
             return Err(error);
@@ -192,12 +192,12 @@ impl Session {
     /// As [`Session::copy_data`].
     pub fn copy_done(&mut self) -> SqlResult<CopyPart> {
         self.copy_goes_on()?;
-        let Some(Copying::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
+        let Some(ActiveCopy::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
         copy.is_all = true;
         if let Some(parked) = self.copy_piece()? {
             return Ok(CopyPart::Parked(parked));
         }
-        let Some(Copying::In(copy)) = &self.copying else { return Err(none_under_way()) };
+        let Some(ActiveCopy::In(copy)) = &self.copying else { return Err(none_under_way()) };
         let rows = copy.state.rows;
         self.end_copy();
         self.end_timer();
@@ -206,22 +206,22 @@ impl Session {
 
     /// Inserts what is there, as far as it is whole.
     fn copy_piece(&mut self) -> SqlResult<Option<Parked>> {
-        let Some(Copying::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
+        let Some(ActiveCopy::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
         let action = Arc::clone(&copy.action);
         let Action::CopyFrom(from) = &*action else { return Err(none_under_way()) };
-        let step =
-            self.run(&[], Needs::Nothing, |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
+        let step = self
+            .run(&[], RunNeeds::Nothing, |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
         match step.inspect_err(|_| self.fail())? {
             // What its rows refer to was defined anew.
-            Ran::Moved => {
+            RunOutcome::Moved => {
                 self.fail();
                 Err(SqlError::changed_since())
             }
-            Ran::Parked(parked) => {
-                self.copying = Some(Copying::In(copy));
+            RunOutcome::Parked(parked) => {
+                self.copying = Some(ActiveCopy::In(copy));
                 Ok(Some(parked))
             }
-            Ran::Done((mut state, later)) => {
+            RunOutcome::Done((mut state, later)) => {
                 copy.later.extend(later);
                 let rest = copy.data.len().saturating_sub(state.at);
                 if ROW_BYTES_MAX < rest {
@@ -238,7 +238,7 @@ impl Session {
                 // A row that does not end is not looked at again and again.
                 copy.wanted = PIECE_BYTES.max(2 * rest);
                 copy.state = state;
-                self.copying = Some(Copying::In(copy));
+                self.copying = Some(ActiveCopy::In(copy));
                 Ok(None)
             }
         }
@@ -250,7 +250,7 @@ impl Session {
     /// When there is none.
     pub fn copy_next(&mut self, each: &mut dyn FnMut(&[u8])) -> SqlResult<CopyPart> {
         self.copy_goes_on()?;
-        let Some(Copying::Out(sent)) = &mut self.copying else { return Err(none_under_way()) };
+        let Some(ActiveCopy::Out(sent)) = &mut self.copying else { return Err(none_under_way()) };
         if let Some(piece) = sent.next() {
             piece.messages().for_each(each);
         }

@@ -18,7 +18,7 @@ use types::datum::Datum;
 const PIECES_AT_ONCE: usize = 64;
 
 /// Row of a result.
-pub(super) type Row = Box<[Datum]>;
+pub(super) type ResultRow = Box<[Datum]>;
 
 /// Rows of a cursor.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct ArrivingRows {
     analysis: Option<Arc<Analysis>>,
     stream: Arc<Stream<ResultPiece>>,
     /// Rows that have come and were not fetched.
-    ready: VecDeque<Row>,
+    ready: VecDeque<ResultRow>,
     /// Bytes of these rows.
     bytes: usize,
     /// Number of rows that were fetched or passed over.

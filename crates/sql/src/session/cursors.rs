@@ -35,49 +35,57 @@ pub(crate) struct Declare {
 #[derive(Debug)]
 pub(crate) struct Fetch {
     cursor: String,
-    to: To,
+    to: FetchTarget,
     is_move: bool,
 }
 
 /// Where it goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum To {
-    Forward(Count),
-    Backward(Count),
+pub(crate) enum FetchTarget {
+    Forward(FetchCount),
+    Backward(FetchCount),
     Absolute(i64),
     Relative(i64),
 }
 
 /// Progress of making the rows of a cursor.
-enum Made {
+enum CursorProgress {
     Rows(CursorRows),
     Waits(Step),
 }
 
 /// How many rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Count {
+pub(crate) enum FetchCount {
     Some(u64),
     All,
 }
 
-impl To {
-    fn forward(count: i64) -> To {
-        if count < 0 { To::Backward(Count::Some(count.unsigned_abs())) } else { To::Forward(Count::Some(count as u64)) }
+impl FetchTarget {
+    fn forward(count: i64) -> FetchTarget {
+        if count < 0 {
+            FetchTarget::Backward(FetchCount::Some(count.unsigned_abs()))
+        } else {
+            FetchTarget::Forward(FetchCount::Some(count as u64))
+        }
     }
 
-    fn backward(count: i64) -> To {
-        if count < 0 { To::Forward(Count::Some(count.unsigned_abs())) } else { To::Backward(Count::Some(count as u64)) }
+    fn backward(count: i64) -> FetchTarget {
+        if count < 0 {
+            FetchTarget::Forward(FetchCount::Some(count.unsigned_abs()))
+        } else {
+            FetchTarget::Backward(FetchCount::Some(count as u64))
+        }
     }
 
-    fn of(direction: FetchDirection) -> To {
+    fn of(direction: FetchDirection) -> FetchTarget {
         match direction {
-            FetchDirection::Forward(count) => To::forward(count),
-            FetchDirection::ForwardAll => To::Forward(Count::All),
-            FetchDirection::Backward(count) => To::backward(count),
-            FetchDirection::BackwardAll => To::Backward(Count::All),
-            FetchDirection::Absolute(row) => To::Absolute(row),
-            FetchDirection::Relative(count) => To::Relative(count),
+            FetchDirection::Forward(count) => FetchTarget::forward(count),
+            FetchDirection::ForwardAll => FetchTarget::Forward(FetchCount::All),
+            FetchDirection::Backward(count) => FetchTarget::backward(count),
+            FetchDirection::BackwardAll => FetchTarget::Backward(FetchCount::All),
+            FetchDirection::Absolute(row) => FetchTarget::Absolute(row),
+            FetchDirection::Relative(count) => FetchTarget::Relative(count),
         }
     }
 }
@@ -85,7 +93,7 @@ impl To {
 impl Fetch {
     pub(super) fn new(command: &FetchCommand) -> Fetch {
         let FetchCommand { name, direction, is_move } = command;
-        Fetch { cursor: name.to_string(), to: To::of(*direction), is_move: *is_move }
+        Fetch { cursor: name.to_string(), to: FetchTarget::of(*direction), is_move: *is_move }
     }
 }
 
@@ -158,11 +166,11 @@ fn only_forward() -> SqlError {
 
 impl Cursor {
     /// Goes over rows in one direction, as far as there are any: which rows these are, in the order of the query.
-    fn go(&mut self, is_forward: bool, count: Count) -> SqlResult<std::ops::Range<usize>> {
+    fn go(&mut self, is_forward: bool, count: FetchCount) -> SqlResult<std::ops::Range<usize>> {
         let rows = self.rows.known();
         let most = match count {
-            Count::All => usize::MAX,
-            Count::Some(count) => rows_of(count),
+            FetchCount::All => usize::MAX,
+            FetchCount::Some(count) => rows_of(count),
         };
         if is_forward {
             let first = self.at.min(rows);
@@ -190,15 +198,17 @@ impl Cursor {
 
     /// Goes there, by PostgreSQL's steps, which a cursor that only goes forward may refuse. The rows that it meets, and whether
     /// they are wanted from the last to the first; and how many a `MOVE` says.
-    fn fetch(&mut self, to: To, is_move: bool) -> SqlResult<(std::ops::Range<usize>, bool, u64)> {
+    fn fetch(&mut self, to: FetchTarget, is_move: bool) -> SqlResult<(std::ops::Range<usize>, bool, u64)> {
         let rows = self.rows.known();
-        let one = Count::Some(1);
+        let one = FetchCount::Some(1);
         let of = |range: std::ops::Range<usize>, is_back: bool| {
             let count = range.len() as u64;
             Ok((range, is_back, count))
         };
         match to {
-            To::Forward(Count::Some(0)) | To::Backward(Count::Some(0)) | To::Relative(0) => {
+            FetchTarget::Forward(FetchCount::Some(0))
+            | FetchTarget::Backward(FetchCount::Some(0))
+            | FetchTarget::Relative(0) => {
                 let is_on_row = 1 <= self.at && self.at <= rows;
                 if is_move {
                     return Ok((0..0, false, u64::from(is_on_row)));
@@ -209,41 +219,41 @@ impl Cursor {
                 }
                 of(0..0, false)
             }
-            To::Backward(Count::All) if is_move => {
+            FetchTarget::Backward(FetchCount::All) if is_move => {
                 let passed = self.at.saturating_sub(1) as u64;
                 self.rewind()?;
                 Ok((0..0, false, passed))
             }
-            To::Forward(count) => of(self.go(true, count)?, false),
-            To::Backward(count) => of(self.go(false, count)?, true),
-            To::Absolute(0) => {
+            FetchTarget::Forward(count) => of(self.go(true, count)?, false),
+            FetchTarget::Backward(count) => of(self.go(false, count)?, true),
+            FetchTarget::Absolute(0) => {
                 self.rewind()?;
                 of(0..0, false)
             }
-            To::Absolute(count) if 0 < count => {
+            FetchTarget::Absolute(count) if 0 < count => {
                 let before = count as u64 - 1;
                 let behind = self.at.min(rows) as u64;
                 if before <= behind / 2 {
                     self.rewind()?;
-                    self.go(true, Count::Some(before))?;
+                    self.go(true, FetchCount::Some(before))?;
                 } else if before < self.at as u64 {
-                    self.go(false, Count::Some(self.at as u64 - before))?;
+                    self.go(false, FetchCount::Some(self.at as u64 - before))?;
                 } else {
-                    self.go(true, Count::Some(before - self.at as u64))?;
+                    self.go(true, FetchCount::Some(before - self.at as u64))?;
                 }
                 of(self.go(true, one)?, false)
             }
-            To::Absolute(count) => {
-                self.go(true, Count::All)?;
+            FetchTarget::Absolute(count) => {
+                self.go(true, FetchCount::All)?;
                 if count < -1 {
-                    self.go(false, Count::Some(count.unsigned_abs() - 1))?;
+                    self.go(false, FetchCount::Some(count.unsigned_abs() - 1))?;
                 }
                 of(self.go(false, one)?, true)
             }
-            To::Relative(count) => {
+            FetchTarget::Relative(count) => {
                 let (is_forward, steps) = (0 < count, count.unsigned_abs());
                 if 1 < steps {
-                    self.go(is_forward, Count::Some(steps - 1))?;
+                    self.go(is_forward, FetchCount::Some(steps - 1))?;
                 }
                 of(self.go(is_forward, one)?, !is_forward)
             }
@@ -252,16 +262,16 @@ impl Cursor {
 
     /// Range of the rows from the first one that a forward move needs to the last one that it passes. A move that does not go
     /// forward needs none.
-    fn reach(&self, to: To, is_move: bool) -> std::ops::Range<usize> {
+    fn reach(&self, to: FetchTarget, is_move: bool) -> std::ops::Range<usize> {
         let (needed, end) = match to {
-            To::Forward(Count::All) => (self.at, usize::MAX),
-            To::Forward(Count::Some(count)) => (self.at, self.at.saturating_add(rows_of(count))),
-            To::Absolute(row) if 0 < row => (row as usize - 1, row as usize),
-            To::Relative(count) if 0 < count => {
+            FetchTarget::Forward(FetchCount::All) => (self.at, usize::MAX),
+            FetchTarget::Forward(FetchCount::Some(count)) => (self.at, self.at.saturating_add(rows_of(count))),
+            FetchTarget::Absolute(row) if 0 < row => (row as usize - 1, row as usize),
+            FetchTarget::Relative(count) if 0 < count => {
                 let end = self.at.saturating_add(rows_of(count.unsigned_abs()));
                 (end - 1, end)
             }
-            To::Absolute(_) | To::Relative(_) | To::Backward(_) => (self.at, self.at),
+            FetchTarget::Absolute(_) | FetchTarget::Relative(_) | FetchTarget::Backward(_) => (self.at, self.at),
         };
         if is_move { end..end } else { needed..end }
     }
@@ -298,8 +308,8 @@ impl Session {
         }
         self.open_implicit();
         let rows = match self.make_rows(statement, values, !is_scroll && !is_held)? {
-            Made::Rows(rows) => rows,
-            Made::Waits(step) => return Ok(step),
+            CursorProgress::Rows(rows) => rows,
+            CursorProgress::Waits(step) => return Ok(step),
         };
         let bytes = self.bytes_kept(&rows)?;
         let is_scrollable = *is_scrollable && matches!(rows, CursorRows::Whole(_));
@@ -322,10 +332,15 @@ impl Session {
     }
 
     /// Makes the rows of a cursor. `may_arrive` tells that it never goes back, nor outlives its transaction.
-    fn make_rows(&mut self, statement: &Arc<Statement>, values: &[Datum], may_arrive: bool) -> SqlResult<Made> {
+    fn make_rows(
+        &mut self,
+        statement: &Arc<Statement>,
+        values: &[Datum],
+        may_arrive: bool,
+    ) -> SqlResult<CursorProgress> {
         let analysis = self.analysis.0.get();
         if let Some(rows) = analysis.as_ref().and_then(|analysis| self.detach(analysis)) {
-            return Ok(Made::Rows(rows));
+            return Ok(CursorProgress::Rows(rows));
         }
         self.check_cursor_time()?;
         // What the transaction has changed is there in part when it goes back to a savepoint.
@@ -336,19 +351,19 @@ impl Session {
         let step = self.act_current(statement, values);
         self.destination = Destination::Whole;
         match step? {
-            Step::Done(Outcome::Rows(rows, _)) => Ok(Made::Rows(CursorRows::Whole(rows))),
+            Step::Done(Outcome::Rows(rows, _)) => Ok(CursorProgress::Rows(CursorRows::Whole(rows))),
             // The query has ended since the last look.
             Step::Done(Outcome::Streamed(_)) => {
                 let rows = analysis.as_ref().and_then(|analysis| analysis.begun_rows());
                 let rows = rows.map(|rows| ArrivingRows::new(None, Arc::clone(rows)));
-                rows.map(|rows| Made::Rows(CursorRows::Arriving(rows))).ok_or_else(no_rows)
+                rows.map(|rows| CursorProgress::Rows(CursorRows::Arriving(rows))).ok_or_else(no_rows)
             }
             Step::Done(_) => Err(no_rows()),
             Step::Parked(Parked::Analysis(analysis)) => Ok(match self.detach(&analysis) {
-                Some(rows) => Made::Rows(rows),
-                None => Made::Waits(Step::Parked(Parked::Rows(analysis, self.deadline))),
+                Some(rows) => CursorProgress::Rows(rows),
+                None => CursorProgress::Waits(Step::Parked(Parked::Rows(analysis, self.deadline))),
             }),
-            step => Ok(Made::Waits(step)),
+            step => Ok(CursorProgress::Waits(step)),
         }
     }
 
@@ -370,7 +385,7 @@ impl Session {
     }
 
     /// Waits for the rows that a `FETCH` needs. Returns the wait, if they are not there yet.
-    fn await_rows(&mut self, name: &str, to: To, is_move: bool) -> SqlResult<Option<Step>> {
+    fn await_rows(&mut self, name: &str, to: FetchTarget, is_move: bool) -> SqlResult<Option<Step>> {
         let is_late = self.check_cursor_time();
         {
             let mut names = self.names.get();
@@ -446,18 +461,18 @@ impl Session {
     /// The next rows of a portal, as the protocol asks for them.
     pub(super) fn advance_portal(&mut self, name: &str, values: &[Datum]) -> SqlResult<Step> {
         let count = match values {
-            [Datum::Int8(count)] => Count::Some(count.unsigned_abs()),
-            _ => Count::All,
+            [Datum::Int8(count)] => FetchCount::Some(count.unsigned_abs()),
+            _ => FetchCount::All,
         };
         if let Some(step) = self.made(name)? {
             return Ok(step);
         }
-        if let Some(step) = self.await_rows(name, To::Forward(count), false)? {
+        if let Some(step) = self.await_rows(name, FetchTarget::Forward(count), false)? {
             return Ok(step);
         }
         let mut names = self.names.get();
         let cursor = names.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
-        let (range, is_back, count) = cursor.fetch(To::Forward(count), false)?;
+        let (range, is_back, count) = cursor.fetch(FetchTarget::Forward(count), false)?;
         Ok(Step::Done(Outcome::Rows(
             cursor.rows.take(range, is_back, cursor.is_scrollable),
             CommandTag { words: "SELECT", rows: Some(count) },
@@ -475,8 +490,8 @@ impl Session {
             return Err(SqlError::unsupported("FETCH from a portal that is no query"));
         }
         let rows = match self.make_rows(&statement, &values, true)? {
-            Made::Rows(rows) => rows,
-            Made::Waits(step) => return Ok(Some(step)),
+            CursorProgress::Rows(rows) => rows,
+            CursorProgress::Waits(step) => return Ok(Some(step)),
         };
         let bytes = self.bytes_kept(&rows)?;
         if let Some(cursor) = self.names.get().portals.get_mut(name) {

@@ -5,9 +5,9 @@
 //! names any more are dropped.
 
 use super::action::{self, Action};
-use super::run::{Needs, Ran};
-use super::{Bound, Outcome, Session, Statement, Step, read_only};
-use crate::ddl::{Ddl, Made, asks_again, verb};
+use super::run::{RunNeeds, RunOutcome};
+use super::{BoundStatement, Outcome, Session, Statement, Step, read_only};
+use crate::ddl::{Ddl, DdlEffects, asks_again, verb};
 use crate::system::SnapshotNames;
 use catalog::{Catalog, CatalogSnapshot, CatalogState, ORDER, Relation, Sequence, TableInfo};
 use engine::{Replaced, Table, TableLock};
@@ -29,10 +29,10 @@ use types::SqlType;
 const LONG_TEXT: usize = 4 << 10;
 
 /// What the open transaction has defined.
-pub(super) struct Work {
+pub(super) struct PendingDefinitions {
     /// The catalog when it began to; nobody else has changed it since.
     base: Arc<CatalogState>,
-    states: States,
+    states: CatalogStates,
     /// Tables as the transaction's snapshot has them, where the catalog has had others in their places since.
     kept: Arc<[Arc<TableInfo>]>,
     /// All tables of the engine that it has made.
@@ -41,21 +41,21 @@ pub(super) struct Work {
 
 /// The catalog with what a transaction has defined.
 #[derive(Clone)]
-pub(super) struct States {
+pub(super) struct CatalogStates {
     /// As it is published.
     published: Arc<CatalogState>,
     /// As the transaction sees it: tables that it keeps are in their places.
     seen: Arc<CatalogState>,
 }
 
-impl States {
-    fn new(published: CatalogState, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<States> {
+impl CatalogStates {
+    fn new(published: CatalogState, kept: &[Arc<TableInfo>], catalog: &Catalog) -> SqlResult<CatalogStates> {
         let published = Arc::new(published);
         let seen = match with_kept(&published, kept, catalog)? {
             Some(seen) => Arc::new(seen),
             None => Arc::clone(&published),
         };
-        Ok(States { published, seen })
+        Ok(CatalogStates { published, seen })
     }
 }
 
@@ -100,28 +100,28 @@ fn replaced_since(pinned: &CatalogState, current: &CatalogState) -> Vec<Arc<Tabl
 }
 
 /// The catalog of a transaction that keeps its snapshot.
-pub(super) struct Pinned {
+pub(super) struct PinnedCatalog {
     state: Arc<CatalogState>,
     /// The number of the common catalog of which it has all that the snapshot allows.
     pub(super) upto: u64,
 }
 
-impl Pinned {
-    pub(super) fn new(state: Arc<CatalogState>) -> Pinned {
-        Pinned { upto: state.version(), state }
+impl PinnedCatalog {
+    pub(super) fn new(state: Arc<CatalogState>) -> PinnedCatalog {
+        PinnedCatalog { upto: state.version(), state }
     }
 }
 
 /// Tables of the engine, by their place in memory, and modes in which the open transaction has locked them for definitions.
-pub(super) type Locked = Vec<(usize, TableLock)>;
+pub(super) type DefinitionLocks = Vec<(usize, TableLock)>;
 
-impl Work {
-    pub(super) fn states(&self) -> States {
+impl PendingDefinitions {
+    pub(super) fn states(&self) -> CatalogStates {
         self.states.clone()
     }
 }
 
-pub(super) type Analysed = (Bound, Vec<SqlType>, Option<Vec<ColumnInfo>>);
+pub(super) type AnalysedStatement = (BoundStatement, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
     /// The catalog that the next statement sees.
@@ -207,7 +207,7 @@ impl Session {
         text: &str,
         tree: &ast::Statement,
         given: Vec<Option<SqlType>>,
-    ) -> SqlResult<Analysed> {
+    ) -> SqlResult<AnalysedStatement> {
         let bound = self.bind_seen(text, tree, given.clone());
         let version = self.database.catalog.current_version();
         let is_old = self.work.is_none() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version);
@@ -218,7 +218,12 @@ impl Session {
         bound
     }
 
-    fn bind_seen(&mut self, text: &str, tree: &ast::Statement, given: Vec<Option<SqlType>>) -> SqlResult<Analysed> {
+    fn bind_seen(
+        &mut self,
+        text: &str,
+        tree: &ast::Statement,
+        given: Vec<Option<SqlType>>,
+    ) -> SqlResult<AnalysedStatement> {
         let path = self.search_path()?;
         let common = self.database.catalog.current_version();
         let seen = self.see_now();
@@ -249,7 +254,7 @@ impl Session {
         self.unbound = None;
         self.is_deep |= is_deep;
         let catalog = state.version();
-        let bound = Bound {
+        let bound = BoundStatement {
             action,
             known: Arc::default(),
             columns: columns.as_deref().map(Arc::from),
@@ -273,7 +278,7 @@ impl Session {
     }
 
     /// The statement as it is bound by the catalog of now, or as it was when it began.
-    pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Bound>> {
+    pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<BoundStatement>> {
         let bound = statement.bound();
         let Some(tree) = &statement.tree else { return Ok(bound) };
         if !bound.action.uses_catalog() {
@@ -300,7 +305,7 @@ impl Session {
 
     /// The number that the common catalog must still have after the statement has its snapshot, if it has to: the statement
     /// takes a new one, or writes by the snapshot that it has. `seen` is the catalog by which the statement was bound.
-    pub(super) fn must_stay(&self, needs: &Needs<'_>, seen: &CatalogState) -> Option<u64> {
+    pub(super) fn must_stay(&self, needs: &RunNeeds<'_>, seen: &CatalogState) -> Option<u64> {
         if self.work.is_some() {
             return None; // Nobody else changes it.
         }
@@ -329,7 +334,7 @@ impl Session {
         }
         let (kept, catalog) = (replaced_since(&pinned.state, &current), &self.database.catalog);
         let state = with_kept(&current, &kept, catalog)?.unwrap_or_else(|| current.next(catalog.version()));
-        self.pinned = Some(Pinned { state: Arc::new(state), upto: current.version() });
+        self.pinned = Some(PinnedCatalog { state: Arc::new(state), upto: current.version() });
         Ok(())
     }
 
@@ -353,9 +358,9 @@ impl Session {
         let is_unread = !self.engine.is_open() || self.engine.is_unread();
         let pinned = self.pinned.as_ref().filter(|_| !is_unread).map(|pinned| Arc::clone(&pinned.state));
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
-        let mut made = Made::default();
+        let mut made = DdlEffects::default();
         let mut locked = std::mem::take(&mut self.locked);
-        let result = self.run(&[], Needs::Order, |run| {
+        let result = self.run(&[], RunNeeds::Order, |run| {
             // Under the lock: nobody else changes it from here on.
             let (base, state, kept) = before.clone().unwrap_or_else(|| {
                 let current = database.catalog.current();
@@ -380,7 +385,7 @@ impl Session {
             let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
             match defined {
                 Ok(defined) => {
-                    let states = States::new(ddl.state, &kept, &database.catalog)?;
+                    let states = CatalogStates::new(ddl.state, &kept, &database.catalog)?;
                     Ok(Some((base, states, kept, defined)))
                 }
                 Err(error) if asks_again(&error) => {
@@ -396,27 +401,27 @@ impl Session {
             }
         });
         self.locked = locked;
-        let Made { tables, notices } = made;
+        let DdlEffects { tables, notices } = made;
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
             // With a new snapshot, and the locks that it has got.
-            Ok(Ran::Done(None) | Ran::Moved) => {
+            Ok(RunOutcome::Done(None) | RunOutcome::Moved) => {
                 drop_made(&tables);
                 self.define(text, tree)
             }
-            Ok(Ran::Done(Some((base, states, kept, defined)))) => {
+            Ok(RunOutcome::Done(Some((base, states, kept, defined)))) => {
                 if is_unread && let Some(pinned) = &mut self.pinned {
                     // The snapshot is younger than it.
-                    *pinned = Pinned::new(Arc::clone(&base));
+                    *pinned = PinnedCatalog::new(Arc::clone(&base));
                 }
-                let own = || Work { base, states: states.clone(), kept, tables: Vec::new() };
+                let own = || PendingDefinitions { base, states: states.clone(), kept, tables: Vec::new() };
                 let work = self.work.get_or_insert_with(own);
                 work.states = states;
                 work.tables.extend(tables);
                 self.notices.extend(notices);
                 Ok(Step::Done(Outcome::Done(CommandTag { words: defined.tag, rows: defined.rows })))
             }
-            Ok(Ran::Parked(parked)) => {
+            Ok(RunOutcome::Parked(parked)) => {
                 drop_made(&tables);
                 Ok(Step::Parked(parked))
             }
@@ -428,7 +433,7 @@ impl Session {
     }
 
     /// Back to what the transaction had defined at a savepoint.
-    pub(super) fn defined_back_to(&mut self, states: Option<States>) {
+    pub(super) fn defined_back_to(&mut self, states: Option<CatalogStates>) {
         // Locks that it got since are gone.
         self.locked.clear();
         match (states, &mut self.work) {

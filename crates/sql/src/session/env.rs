@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** it stays the same while a statement runs, but for the state of `random()` and what `set_config` asks for.
 
-use super::names::Names;
+use super::names::SessionNames;
 use super::naps::Naps;
 use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
@@ -31,51 +31,51 @@ pub struct Env {
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
     /// The session's prepared statements and portals.
-    pub(crate) names: Names,
+    pub(crate) names: SessionNames,
     pub(crate) naps: Naps,
     /// What its statements hold.
     pub holdings: Arc<SessionHoldings>,
-    chance: Arc<SharedChance>,
-    asked: Arc<AskedSettings>,
+    chance: Arc<SharedCallEffects>,
+    asked: Arc<RequestedSettings>,
 }
 
 /// State of `random()` and signals, with a mark that spares most statements the lock.
 #[derive(Debug)]
-struct SharedChance {
+struct SharedCallEffects {
     /// True if a statement has changed the state since it was last begun.
     is_touched: AtomicBool,
-    state: Mutex<Chance>,
+    state: Mutex<CallEffects>,
 }
 
 /// Settings that a statement has asked for, with a mark that spares most statements the lock.
 #[derive(Debug, Default)]
-struct AskedSettings {
+struct RequestedSettings {
     is_any: AtomicBool,
-    all: Mutex<Vec<Asked>>,
+    all: Mutex<Vec<SettingRequest>>,
 }
 
 /// The state of `random()`, now and when the statement under way began; and the signals that it has sent to sessions.
 #[derive(Debug)]
-struct Chance {
+struct CallEffects {
     now: Random,
     begun: Random,
-    sent: Vec<Answered>,
+    sent: Vec<SentSignal>,
     /// Signals of its runs that were taken back.
-    sent_before: Vec<Answered>,
+    sent_before: Vec<SentSignal>,
 }
 
 /// Session, signal, and whether there was such a session.
-type Answered = (i32, Signal, bool);
+type SentSignal = (i32, Signal, bool);
 
-impl Chance {
-    fn seeded(seed: u64) -> Chance {
+impl CallEffects {
+    fn seeded(seed: u64) -> CallEffects {
         let now = Random::seeded(seed);
-        Chance { begun: now.clone(), now, sent: Vec::new(), sent_before: Vec::new() }
+        CallEffects { begun: now.clone(), now, sent: Vec::new(), sent_before: Vec::new() }
     }
 }
 
 /// A setting that `set_config` asks for: name, value (nothing: back to the default), whether for the transaction alone.
-pub(crate) type Asked = (String, Option<String>, bool);
+pub(crate) type SettingRequest = (String, Option<String>, bool);
 
 impl Env {
     pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>) -> Env {
@@ -87,19 +87,19 @@ impl Env {
             user: user.into(),
             backend_pid,
             settings,
-            names: Names::default(),
+            names: SessionNames::default(),
             naps: Naps::default(),
             holdings: SessionHoldings::new(backend_pid),
-            chance: Arc::new(SharedChance {
+            chance: Arc::new(SharedCallEffects {
                 is_touched: AtomicBool::new(false),
-                state: Mutex::new(Chance::seeded(seed)),
+                state: Mutex::new(CallEffects::seeded(seed)),
             }),
             asked: Arc::default(),
         }
     }
 
     /// Returns the state, to be changed.
-    fn chance(&self) -> MutexGuard<'_, Chance> {
+    fn chance(&self) -> MutexGuard<'_, CallEffects> {
         self.chance.is_touched.store(true, Relaxed);
         self.chance.state.locked_anyway()
     }
@@ -136,7 +136,7 @@ impl Env {
     }
 
     /// What was asked for since the last call.
-    pub(crate) fn take_asked(&self) -> Vec<Asked> {
+    pub(crate) fn take_asked(&self) -> Vec<SettingRequest> {
         if !self.asked.is_any.swap(false, Relaxed) {
             return Vec::new();
         }

@@ -4,10 +4,10 @@
 //! rows.
 
 use super::action::PlannedQuery;
-use super::explain_options::Options;
-use super::{Bound, Outcome, Session, Statement, Step};
+use super::explain_options::ExplainOptions;
+use super::{BoundStatement, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
-use crate::explain::{Explainer, Whole, json, text};
+use crate::explain::{ExplainOutput, Explainer, json, text};
 use crate::session::action::Action;
 use query::analytics::AnalyticsReport;
 use query::bind::column_info;
@@ -26,7 +26,7 @@ use types::datum::Datum;
 /// An `EXPLAIN`, bound.
 #[derive(Debug)]
 pub(crate) struct Explain {
-    options: Options,
+    options: ExplainOptions,
     statement: Arc<Statement>,
     /// What binding the statement took.
     planning: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Explain {
 
 /// The `EXPLAIN ANALYZE` that is under way.
 #[derive(Debug)]
-pub(super) struct Explaining {
+pub(super) struct ExplainRun {
     pub(super) probe: Arc<Probe>,
     begun: Instant,
     /// Since when it waits for somebody else, and how long it has so far.
@@ -45,14 +45,14 @@ pub(super) struct Explaining {
 }
 
 /// The path of a statement, and its operators.
-struct Operators {
+struct ExplainedPath {
     path: &'static str,
     plan: ExplainNode,
     row_budget: Option<u64>,
 }
 
-fn by_rows(plan: ExplainNode) -> Operators {
-    Operators { path: ROW, plan, row_budget: None }
+fn by_rows(plan: ExplainNode) -> ExplainedPath {
+    ExplainedPath { path: ROW, plan, row_budget: None }
 }
 
 /// The paths, as `overtake.path` names them.
@@ -60,7 +60,7 @@ const ROW: &str = "row";
 const ANALYTICS: &str = "analytics";
 
 impl Explain {
-    pub(super) fn new(options: Options, statement: Statement, planning: Duration) -> Explain {
+    pub(super) fn new(options: ExplainOptions, statement: Statement, planning: Duration) -> Explain {
         Explain { options, statement: Arc::new(Statement { has_fixed_columns: false.into(), ..statement }), planning }
     }
 
@@ -74,7 +74,7 @@ impl Explain {
     pub(super) fn into_statement(self, text: &str) -> Statement {
         let (parameters, class) = (self.statement.parameters.clone(), self.statement.class);
         let columns = Some(self.columns());
-        let bound = Bound::fixed(Action::Explain(Box::new(self)));
+        let bound = BoundStatement::fixed(Action::Explain(Box::new(self)));
         Statement { parameters, columns, class, ..Statement::of(text, bound) }
     }
 }
@@ -88,7 +88,7 @@ impl Session {
         if options.analyze {
             let mut explaining = match self.explaining.take() {
                 Some(explaining) if self.is_parked || self.analysis.0.get().is_some() => explaining,
-                _ => Explaining::new(options),
+                _ => ExplainRun::new(options),
             };
             explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| since.elapsed());
             self.explaining = Some(explaining);
@@ -105,10 +105,10 @@ impl Session {
             }
             analysed = Some(explaining);
         }
-        let Operators { path, plan, row_budget } = match analysed.as_mut().and_then(|one| one.report.take()) {
+        let ExplainedPath { path, plan, row_budget } = match analysed.as_mut().and_then(|one| one.report.take()) {
             Some(report) => {
                 facts.extend(of_report(&report));
-                Operators { path: ANALYTICS, plan: report.plan, row_budget: None }
+                ExplainedPath { path: ANALYTICS, plan: report.plan, row_budget: None }
             }
             None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
         };
@@ -128,7 +128,7 @@ impl Session {
             }
             facts.push(fact("Execution Time", ms(explaining.begun.elapsed())));
         }
-        let whole = Whole { plan: &plan, options, facts };
+        let whole = ExplainOutput { plan: &plan, options, facts };
         let lines = pulse::preparing(|| Ok(if options.is_json { vec![json(&whole)] } else { text(&whole) }))?;
         let rows = lines.into_iter().map(|line| -> Box<[Datum]> { Box::new([Datum::text(line.as_str())]) }).collect();
         Ok(Step::Done(Outcome::Rows(rows, CommandTag { words: "EXPLAIN", rows: None })))
@@ -140,7 +140,7 @@ impl Session {
         statement: &Arc<Statement>,
         values: &[Datum],
         probe: Option<&Probe>,
-    ) -> SqlResult<Operators> {
+    ) -> SqlResult<ExplainedPath> {
         let bound = self.current(statement)?;
         match &*bound.action {
             Action::Execute(execute) => {
@@ -150,11 +150,11 @@ impl Session {
             Action::Query(query) => {
                 let is_large = probe.is_none() && self.goes_to_analytics(statement, query)?;
                 match if is_large { self.analytics_operators(statement, query, values) } else { Ok(None) } {
-                    Ok(Some(plan)) => Ok(Operators { path: ANALYTICS, plan, row_budget: None }),
+                    Ok(Some(plan)) => Ok(ExplainedPath { path: ANALYTICS, plan, row_budget: None }),
                     Ok(None) => {
                         let row_budget = self.row_budget(statement, query)?;
                         let plan = self.by_explainer(probe, |explainer| explainer.query(&query.rows))?;
-                        Ok(Operators { path: ROW, plan, row_budget })
+                        Ok(ExplainedPath { path: ROW, plan, row_budget })
                     }
                     Err(error) => Err(error),
                 }
@@ -210,9 +210,9 @@ impl Session {
     }
 }
 
-impl Explaining {
-    fn new(options: &Options) -> Explaining {
-        Explaining {
+impl ExplainRun {
+    fn new(options: &ExplainOptions) -> ExplainRun {
+        ExplainRun {
             probe: Arc::new(Probe::new(options.timing())),
             begun: Instant::now(),
             waits: None,

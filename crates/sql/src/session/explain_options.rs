@@ -5,7 +5,7 @@ use syntax::ast::{CommandOption, OptionValue};
 
 /// Options of an `EXPLAIN`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct ExplainOptions {
     /// True if the statement is run.
     pub(crate) analyze: bool,
     /// `VERBOSE`
@@ -18,14 +18,14 @@ pub(crate) struct Options {
     pub(crate) is_json: bool,
 }
 
-impl Options {
+impl ExplainOptions {
     /// Reads the options of a statement with this text.
     ///
     /// # Errors
     /// `42601`, `22023`, `0A000`
-    pub(crate) fn of(options: &[CommandOption], text: &str) -> SqlResult<Options> {
+    pub(crate) fn of(options: &[CommandOption], text: &str) -> SqlResult<ExplainOptions> {
         let mut all =
-            Options { analyze: false, verbose: false, costs: true, timing: None, summary: None, is_json: false };
+            ExplainOptions { analyze: false, verbose: false, costs: true, timing: None, summary: None, is_json: false };
         for option in options {
             all.set(option, text)?;
         }

@@ -1,8 +1,8 @@
 //! `VACUUM`, `REINDEX` and the like: there is nothing to do, but a wait for who has locked what they name. `VACUUM` and `ANALYZE`
 //! count rows, for `pg_class.reltuples`.
 
-use super::run::{Given, Needs};
-use super::{Block, Outcome, Session, Step};
+use super::run::{RunNeeds, StatementRun};
+use super::{Outcome, Session, Step, TransactionBlock};
 use catalog::TableInfo;
 use engine::{TableLock, Txn};
 use query::plan::{Hold, TableUse};
@@ -23,14 +23,14 @@ impl Session {
     /// # Errors
     /// `25001` in a transaction block.
     pub(super) fn refuse_block(&self, words: &str, more: &str) -> SqlResult<()> {
-        if self.block == Block::Explicit {
+        if self.block == TransactionBlock::Explicit {
             let message = format!("{words}{more} cannot run inside a transaction block");
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
         Ok(())
     }
 
-    pub(super) fn maintain(&mut self, words: &'static str, given: Given<'_>) -> SqlResult<Step> {
+    pub(super) fn maintain(&mut self, words: &'static str, given: StatementRun<'_>) -> SqlResult<Step> {
         let bound = given.bound;
         let is_concurrent = || {
             let mode = |one: &TableUse| matches!(one.hold, Hold::Lock(TableLock::ShareUpdateExclusive, _));
@@ -41,7 +41,7 @@ impl Session {
         } else if is_concurrent() {
             self.refuse_block(words, " CONCURRENTLY")?;
         }
-        if words == "SET CONSTRAINTS" && self.block != Block::Explicit {
+        if words == "SET CONSTRAINTS" && self.block != TransactionBlock::Explicit {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }
@@ -51,7 +51,7 @@ impl Session {
             return Ok(done());
         }
         let counts = matches!(words, "VACUUM" | "ANALYZE");
-        let ran = self.run(&[], Needs::of(bound), |run| {
+        let ran = self.run(&[], RunNeeds::of(bound), |run| {
             if counts {
                 bound.uses.iter().try_for_each(|one| count(run.txn, &one.table))?;
             }

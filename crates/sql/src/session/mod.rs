@@ -32,25 +32,25 @@ mod transaction;
 mod unbound;
 mod wire;
 
-use crate::exec::{Advised, Numbers};
-use action::{Action, PlannedQuery, Traits};
+use crate::exec::{AdvisoryState, SessionSequences};
+use action::{Action, ActionTraits, PlannedQuery};
 pub use alone::QueryAlone;
 use catalog::{Catalog, CatalogSnapshot, TableInfo};
 pub use copy::CopyPart;
 pub(crate) use define::with_kept;
-use define::{Pinned, Work};
+use define::{PendingDefinitions, PinnedCatalog};
 use engine::{Engine, SessionOptions};
 pub use env::Env;
 use locked::RwLocked;
-use names::Names;
-pub use names::{Renamed, bytes_of_rows};
+use names::SessionNames;
+pub use names::{ChangedNames, bytes_of_rows};
 pub use naps::Nap;
 pub use parked::{Parked, Step};
-pub use parts::{Part, parts};
+pub use parts::{StatementText, parts};
 use query::analytics::Analytics;
 use query::plan::{ColumnInfo, TableUse};
 use query::planner::TableSizes;
-use run::{Given, Needs};
+use run::{RunNeeds, StatementRun};
 use server::{LiveSettings, ServerSettings};
 use settings::Connect;
 use settings::Settings;
@@ -71,7 +71,7 @@ use syntax::ast;
 use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
-pub use unbound::Unbound;
+pub use unbound::PreparationFailure;
 pub use wire::Canceller;
 
 /// What all sessions share.
@@ -94,8 +94,8 @@ pub struct Statement {
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
     /// As it was bound last.
-    bound: RwLock<Arc<Bound>>,
-    traits: Traits,
+    bound: RwLock<Arc<BoundStatement>>,
+    traits: ActionTraits,
     /// By hint or rule.
     class: Option<Class>,
     /// How often it was run.
@@ -108,9 +108,9 @@ pub struct Statement {
 
 /// What a statement does, and what that depends on.
 #[derive(Debug)]
-struct Bound {
+struct BoundStatement {
     action: Arc<Action>,
-    known: Arc<queries::Known>,
+    known: Arc<queries::KnownPath>,
     columns: Option<Arc<[ColumnInfo]>>,
     /// Locks that it takes before it begins.
     uses: Vec<TableUse>,
@@ -124,7 +124,7 @@ struct Bound {
     is_deep: bool,
 }
 
-impl Drop for Bound {
+impl Drop for BoundStatement {
     fn drop(&mut self) {
         if self.is_deep {
             let action = std::mem::replace(&mut self.action, Arc::new(Action::Empty));
@@ -134,11 +134,11 @@ impl Drop for Bound {
     }
 }
 
-impl Bound {
+impl BoundStatement {
     /// Of what depends on nothing.
-    fn fixed(action: Action) -> Bound {
+    fn fixed(action: Action) -> BoundStatement {
         let is_deep = stack::is_large();
-        Bound {
+        BoundStatement {
             action: Arc::new(action),
             known: Arc::default(),
             columns: None,
@@ -154,7 +154,7 @@ impl Bound {
 
 impl Statement {
     /// Without parameters, columns and what else there may be.
-    fn of(text: &str, bound: Bound) -> Statement {
+    fn of(text: &str, bound: BoundStatement) -> Statement {
         Statement {
             text: text.to_owned(),
             tree: None,
@@ -197,11 +197,11 @@ impl Statement {
         self.runs.load(Ordering::Relaxed)
     }
 
-    fn known(&self) -> Arc<queries::Known> {
+    fn known(&self) -> Arc<queries::KnownPath> {
         Arc::clone(&self.bound().known)
     }
 
-    fn bound(&self) -> Arc<Bound> {
+    fn bound(&self) -> Arc<BoundStatement> {
         Arc::clone(&self.bound.read_locked_anyway())
     }
 }
@@ -228,7 +228,7 @@ pub enum Outcome {
 
 /// What is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
+enum TransactionBlock {
     None,
     /// Until [`Session::sync`].
     Implicit,
@@ -243,20 +243,20 @@ pub struct Session {
     /// Server settings as of the last reload that this session has taken.
     server: Arc<ServerSettings>,
     settings: Settings,
-    block: Block,
+    block: TransactionBlock,
     has_failed: bool,
     savepoints: Vec<Savepoint>,
     /// The catalog that the open transaction has had from its beginning, at REPEATABLE READ and above.
-    pinned: Option<Pinned>,
+    pinned: Option<PinnedCatalog>,
     /// What the open transaction has defined.
-    work: Option<Work>,
-    locked: define::Locked,
-    numbers: Numbers,
-    advised: Advised,
+    work: Option<PendingDefinitions>,
+    locked: define::DefinitionLocks,
+    numbers: SessionSequences,
+    advised: AdvisoryState,
     /// Statements and portals that have one.
-    names: Names,
+    names: SessionNames,
     /// Those that SQL has given or taken away.
-    renamed: Option<Box<Renamed>>,
+    renamed: Option<Box<ChangedNames>>,
     /// Values of the `EXECUTE` that waits: they are made once.
     waiting: Option<Vec<Datum>>,
     /// Schemas where names are looked up, as of `path_version`.
@@ -273,23 +273,23 @@ pub struct Session {
     /// True if the time of the transaction is settled, which begins with the first statement that is analysed for it.
     is_timed: bool,
     /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
-    running: Option<Arc<Bound>>,
+    running: Option<Arc<BoundStatement>>,
     /// The binding that has failed last, if that may be for a definition that is not committed.
-    unbound: Option<unbound::Failed>,
+    unbound: Option<unbound::FailedBinding>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
     /// Stay of the statement that is run next where it delays others.
-    stay: naps::Stay,
-    bed: Arc<naps::Bed>,
+    stay: naps::StayLimit,
+    bed: Arc<naps::SessionSleep>,
     /// The query that is computed elsewhere.
-    analysis: queries::Own,
+    analysis: queries::AnalysisGuard,
     /// Destination of the rows of the portal that is executed next.
     destination: Destination,
     /// The EXPLAIN ANALYZE that is under way.
-    explaining: Option<explain::Explaining>,
+    explaining: Option<explain::ExplainRun>,
     /// The COPY that is under way, and how it is cancelled between its pieces.
-    copying: Option<copy::Copying>,
-    copy_flag: Arc<copy::Flag>,
+    copying: Option<copy::ActiveCopy>,
+    copy_flag: Arc<copy::CopyFlag>,
     user: String,
     name_of_database: String,
     /// The class that a hint or a rule gives to the transaction.
@@ -319,7 +319,7 @@ struct Savepoint {
     /// How many changes of settings.
     settings: usize,
     /// What the transaction had defined.
-    work: Option<define::States>,
+    work: Option<define::CatalogStates>,
 }
 
 impl Database {
@@ -368,20 +368,20 @@ impl Database {
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
-        let watch = Arc::new(run::InEngine(engine.canceller(), env.naps.clone()));
+        let watch = Arc::new(run::EngineWatch(engine.canceller(), env.naps.clone()));
         Ok(Session {
             database: self.clone(),
-            advised: Advised::new(engine.advisory_locks()),
+            advised: AdvisoryState::new(engine.advisory_locks()),
             engine,
             server,
             settings,
-            block: Block::None,
+            block: TransactionBlock::None,
             has_failed: false,
             savepoints: Vec::new(),
             pinned: None,
             work: None,
             locked: Vec::new(),
-            numbers: Numbers::default(),
+            numbers: SessionSequences::default(),
             names: env.names.clone(),
             renamed: None,
             waiting: None,
@@ -396,9 +396,9 @@ impl Database {
             running: None,
             unbound: None,
             nap: None,
-            stay: naps::Stay::default(),
+            stay: naps::StayLimit::default(),
             bed: Arc::default(),
-            analysis: queries::Own::default(),
+            analysis: queries::AnalysisGuard::default(),
             destination: Destination::Whole,
             explaining: None,
             copying: None,
@@ -483,17 +483,17 @@ impl Session {
     /// Runs the statement as it is bound now.
     fn act_current(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
         let bound = &self.current(statement)?;
-        self.act(Given { statement, bound, values })
+        self.act(StatementRun { statement, bound, values })
     }
 
-    fn act(&mut self, given: Given<'_>) -> SqlResult<Step> {
+    fn act(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         // What a definition does cannot be begun twice, so it begins where there is room.
         let is_deep = self.is_deep || matches!(*given.bound.action, Action::Define(_));
         stack::fitting(is_deep, || self.act_here(given))
     }
 
-    fn act_here(&mut self, given: Given<'_>) -> SqlResult<Step> {
-        let Given { statement, bound, values } = given;
+    fn act_here(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
+        let StatementRun { statement, bound, values } = given;
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(CommandTag { words, rows: None })));
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
@@ -510,7 +510,7 @@ impl Session {
             Action::Change(modify) => {
                 let words = modify.change.tag();
                 let ran = self
-                    .run(values, Needs::of(bound), |run| run.modify(modify))
+                    .run(values, RunNeeds::of(bound), |run| run.modify(modify))
                     .map_err(|error| read_only(error, words.split(' ').next().unwrap_or(words)))?;
                 self.step_of(ran, given, |_, changed| {
                     let tag = CommandTag { words, rows: Some(changed.rows) };
@@ -524,7 +524,7 @@ impl Session {
             Action::Define(tree) => self.define(&statement.text, tree),
             Action::LockTable => {
                 self.need_block("LOCK TABLE")?;
-                let ran = self.run(values, Needs::of(bound), |run| {
+                let ran = self.run(values, RunNeeds::of(bound), |run| {
                     // As in PostgreSQL, it is not what the transaction's snapshot is taken for.
                     run.txn.has_read_nothing();
                     Ok(())
@@ -551,10 +551,10 @@ impl Session {
                 done(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" })
             }
             Action::Begin { modes, is_start } => {
-                if self.block == Block::Explicit {
+                if self.block == TransactionBlock::Explicit {
                     self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
                 } else {
-                    self.open(Block::Explicit);
+                    self.open(TransactionBlock::Explicit);
                 }
                 self.set_modes(modes)?;
                 done(if *is_start { "START TRANSACTION" } else { "BEGIN" })
@@ -562,7 +562,7 @@ impl Session {
             Action::End { commits, chain: true } => {
                 done(if self.end_and_chain(*commits)? { "COMMIT" } else { "ROLLBACK" })
             }
-            Action::End { commits, chain: false } if self.block != Block::Explicit => {
+            Action::End { commits, chain: false } if self.block != TransactionBlock::Explicit => {
                 self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
                 self.end(*commits)?;
                 done(if *commits { "COMMIT" } else { "ROLLBACK" })
@@ -595,7 +595,7 @@ impl Session {
                 done("RELEASE")
             }
             Action::SetTransaction(modes) => {
-                if self.block != Block::Explicit {
+                if self.block != TransactionBlock::Explicit {
                     self.warn(
                         SqlState::NO_ACTIVE_SQL_TRANSACTION,
                         "SET TRANSACTION can only be used in transaction blocks",
@@ -620,7 +620,7 @@ impl Session {
                     self.set_modes(&[(name, value.as_str())])?;
                     return done("SET");
                 }
-                if *is_local && self.block == Block::None {
+                if *is_local && self.block == TransactionBlock::None {
                     // It is looked at all the same.
                     self.settings.clone().set(name, value.as_deref(), true)?;
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
@@ -659,7 +659,7 @@ impl Session {
 
     /// The statement once more: what its names stand for has changed before it began. If the transaction keeps its snapshot,
     /// its tables must still be where that sees their rows.
-    fn again(&mut self, given: Given<'_>) -> SqlResult<Step> {
+    fn again(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         self.advance_pinned(&given.bound.uses)?;
         self.act_current(given.statement, given.values)
     }

@@ -16,18 +16,18 @@ use types::ops::context::clock_us;
 
 /// Shared by the session and by what its statements are run with, for the views of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Arc<Mutex<ByName>>);
+pub(crate) struct SessionNames(Arc<Mutex<NamedObjects>>);
 
 /// Prepared statements and portals of a session, by name.
 #[derive(Debug, Default)]
-pub(crate) struct ByName {
-    pub(crate) statements: BTreeMap<String, Named>,
+pub(crate) struct NamedObjects {
+    pub(crate) statements: BTreeMap<String, NamedStatement>,
     pub(crate) portals: BTreeMap<String, Cursor>,
 }
 
 /// A prepared statement.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedStatement {
     pub(crate) statement: Arc<Statement>,
     pub(crate) since_us: i64,
     /// By `PREPARE`, not by the protocol.
@@ -56,16 +56,16 @@ pub(crate) struct Cursor {
     pub(super) bytes: usize,
 }
 
-impl Names {
+impl SessionNames {
     /// To look at, for a moment.
-    pub(crate) fn get(&self) -> MutexGuard<'_, ByName> {
+    pub(crate) fn get(&self) -> MutexGuard<'_, NamedObjects> {
         self.0.locked_anyway()
     }
 }
 
 /// Names that stand for something else than before.
 #[derive(Debug, Default)]
-pub struct Renamed {
+pub struct ChangedNames {
     /// Of statements.
     pub statements: Vec<String>,
     /// Of portals.
@@ -98,7 +98,7 @@ impl Session {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
-        let named = Named { statement: Arc::clone(statement), since_us: clock_us(), is_from_sql };
+        let named = NamedStatement { statement: Arc::clone(statement), since_us: clock_us(), is_from_sql };
         statements.insert(name.to_owned(), named);
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Names that SQL has given or taken away since the last call.
-    pub fn take_renamed(&mut self) -> Option<Box<Renamed>> {
+    pub fn take_renamed(&mut self) -> Option<Box<ChangedNames>> {
         self.renamed.take()
     }
 
@@ -215,7 +215,7 @@ impl Session {
 
 /// What goes on with the rows of the portal that has this name.
 fn portal_of(name: &str, statement: &Arc<Statement>) -> Portal {
-    let bound = super::Bound::fixed(Action::Advance(name.to_owned()));
+    let bound = super::BoundStatement::fixed(Action::Advance(name.to_owned()));
     let (columns, class) = (statement.columns.clone(), statement.class);
     let statement = Statement { columns, class, ..Statement::of(&statement.text, bound) };
     Portal { statement: Arc::new(statement), values: Vec::new() }

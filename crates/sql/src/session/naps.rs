@@ -2,7 +2,7 @@
 //! sleeps that are over. A statement that stays for too long on a thread where it delays others is taken back in the same way.
 //!
 //! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction. From
-//! its first sleep until it is done a cancel is kept in the [`Bed`], whether it sleeps or runs; before that the engine has it.
+//! its first sleep until it is done a cancel is kept in the [`SessionSleep`], whether it sleeps or runs; before that the engine has it.
 //!
 //! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Reason why a run is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum TakeBackReason {
     /// The statement sleeps for so long.
     Sleep(Duration),
     /// It goes on where it delays nobody.
@@ -26,7 +26,7 @@ pub(super) enum Asked {
 
 /// Stay of a statement where it delays others.
 #[derive(Debug, Default)]
-pub(super) struct Stay {
+pub(super) struct StayLimit {
     /// When it has stayed for long enough.
     pub(super) until: Option<Instant>,
     /// The statement under way has not, and goes on elsewhere; an implicit transaction has begun with it.
@@ -50,7 +50,7 @@ struct NapState {
     passed: usize,
     /// How many the run has come to.
     seen: usize,
-    asked: Option<Asked>,
+    asked: Option<TakeBackReason>,
     /// Whether the statement can sleep.
     is_on: bool,
     /// When it has stayed long enough where it delays others.
@@ -77,13 +77,13 @@ impl Naps {
     }
 
     /// Takes the run back for this reason.
-    fn ask(&self, state: &mut NapState, asked: Asked) {
+    fn ask(&self, state: &mut NapState, asked: TakeBackReason) {
         state.asked.get_or_insert(asked);
         self.0.is_asked.store(true, Relaxed);
     }
 
     /// A run ends: why it is taken back, if it is.
-    pub(super) fn end(&self) -> Option<Asked> {
+    pub(super) fn end(&self) -> Option<TakeBackReason> {
         let mut state = self.get();
         state.is_on = false;
         state.asked.take()
@@ -100,7 +100,7 @@ impl Naps {
             return Ok(());
         }
         let duration = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST);
-        self.ask(&mut state, Asked::Sleep(duration));
+        self.ask(&mut state, TakeBackReason::Sleep(duration));
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
     }
 
@@ -110,7 +110,7 @@ impl Naps {
         if !state.is_on || state.stays_until.is_none_or(|until| Instant::now() < until) {
             return Ok(());
         }
-        self.ask(&mut state, Asked::Move);
+        self.ask(&mut state, TakeBackReason::Move);
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement goes on elsewhere"))
     }
 }
@@ -119,12 +119,12 @@ impl Naps {
 #[derive(Clone, Debug)]
 pub struct Nap {
     until: Instant,
-    bed: Arc<Bed>,
+    bed: Arc<SessionSleep>,
 }
 
 /// Where a session sleeps.
 #[derive(Default)]
-pub(super) struct Bed {
+pub(super) struct SessionSleep {
     /// True if a statement has slept, or is about to. It changes under the lock, and spares statements that never sleep
     /// the lock.
     is_taken: AtomicBool,
@@ -138,13 +138,13 @@ struct Sleeper {
     wake: Option<Arc<dyn Wake>>,
 }
 
-impl std::fmt::Debug for Bed {
+impl std::fmt::Debug for SessionSleep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Bed")
     }
 }
 
-impl Bed {
+impl SessionSleep {
     fn get(&self) -> MutexGuard<'_, Sleeper> {
         self.sleeper.locked_anyway()
     }
@@ -215,10 +215,10 @@ impl Nap {
 
 impl Session {
     /// The statement under way is taken back for this reason. `is_first`: its transaction, an implicit one, has begun with it.
-    pub(super) fn parked_for(&mut self, asked: Option<Asked>, is_first: bool) -> Parked {
+    pub(super) fn parked_for(&mut self, asked: Option<TakeBackReason>, is_first: bool) -> Parked {
         match asked {
-            Some(Asked::Sleep(asked)) => Parked::Nap(self.fall_asleep(asked)),
-            Some(Asked::Move) | None => {
+            Some(TakeBackReason::Sleep(asked)) => Parked::Nap(self.fall_asleep(asked)),
+            Some(TakeBackReason::Move) | None => {
                 self.stay.is_moved_first = is_first;
                 // In what is left of its time.
                 let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

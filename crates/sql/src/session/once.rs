@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** columns that a client was told stay as they are. Those that it was not told yet are told with the rows.
 
-use super::{Action, Bound, Session, Statement};
+use super::{Action, BoundStatement, Session, Statement};
 use query::plan::ColumnInfo;
 use statement::error::SqlResult;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Statement {
             return Arc::clone(self);
         }
         let columns = bound.columns.as_deref().map(<[_]>::to_vec);
-        let fixed = Bound::fixed(Action::Empty);
+        let fixed = BoundStatement::fixed(Action::Empty);
         Arc::new(Statement { columns, ..Statement::of(&self.text, fixed) })
     }
 

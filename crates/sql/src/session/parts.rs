@@ -8,18 +8,18 @@ use syntax::tree::Tree;
 
 /// Statement of a text of several.
 #[derive(Debug, Default)]
-pub struct Part {
+pub struct StatementText {
     /// Text of the statement with the comments around it, without the semicolon.
     pub text: String,
     /// Characters of the whole text that stand before it.
     pub before: usize,
     /// Syntax tree of the text, until the statement is analysed.
-    pub(super) parsed: Option<ParsedPart>,
+    pub(super) parsed: Option<ParsedStatement>,
 }
 
 /// Syntax tree of a statement, and the notices of its names.
 #[derive(Debug)]
-pub(super) struct ParsedPart {
+pub(super) struct ParsedStatement {
     pub(super) tree: Tree,
     pub(super) notices: Vec<SqlError>,
 }
@@ -29,7 +29,7 @@ pub(super) struct ParsedPart {
 ///
 /// # Errors
 /// Those of the grammar, with their positions; `57014`.
-pub fn parts(text: &str) -> SqlResult<Vec<Part>> {
+pub fn parts(text: &str) -> SqlResult<Vec<StatementText>> {
     let statements = syntax::grammar::parse(text)?;
     let mut parts = Vec::with_capacity(statements.len());
     // Each count goes on from the one before: the work is in proportion to the text.
@@ -39,8 +39,8 @@ pub fn parts(text: &str) -> SqlResult<Vec<Part>> {
         pulse::tick(pulse::ITEM + skipped.len())?;
         before += skipped.chars().count();
         counted = extent.start;
-        let parsed = Some(ParsedPart { tree: Tree::new(statement), notices });
-        parts.push(Part { text: pulse::copied(extent.of(text))?, before, parsed });
+        let parsed = Some(ParsedStatement { tree: Tree::new(statement), notices });
+        parts.push(StatementText { text: pulse::copied(extent.of(text))?, before, parsed });
     }
     Ok(parts)
 }

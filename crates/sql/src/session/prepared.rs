@@ -4,8 +4,8 @@
 
 use super::action::Action;
 use super::cursors::{Declare, Fetch};
-use super::define::Analysed;
-use super::{Bound, Session, Statement, Step};
+use super::define::AnalysedStatement;
+use super::{BoundStatement, Session, Statement, Step};
 use crate::session::Env;
 use query::bind::Binder;
 use query::plan::ColumnInfo;
@@ -45,18 +45,18 @@ impl Session {
         text: &str,
         tree: &ast::Statement,
         given: Vec<Option<SqlType>>,
-    ) -> SqlResult<Analysed> {
+    ) -> SqlResult<AnalysedStatement> {
         match tree {
             ast::Statement::Execute(command) => {
                 let execute = self.bind_execute(text, command)?;
                 let columns = execute.columns();
-                Ok((Bound::fixed(Action::Execute(execute)), Vec::new(), columns))
+                Ok((BoundStatement::fixed(Action::Execute(execute)), Vec::new(), columns))
             }
             ast::Statement::Declare(command) => self.analyse_declare(text, command, given),
             ast::Statement::Fetch(command) => {
                 let fetch = Fetch::new(command);
                 let columns = self.fetch_columns(&fetch);
-                Ok((Bound::fixed(Action::Fetch(fetch)), Vec::new(), columns))
+                Ok((BoundStatement::fixed(Action::Fetch(fetch)), Vec::new(), columns))
             }
             ast::Statement::Lock(_) => {
                 let bound = self.bind_now(text, tree, given);
@@ -75,14 +75,14 @@ impl Session {
         text: &str,
         command: &DeclareCommand,
         given: Vec<Option<SqlType>>,
-    ) -> SqlResult<Analysed> {
+    ) -> SqlResult<AnalysedStatement> {
         let query = ast::Statement::Query(Box::new(command.query.clone()));
         let (bound, parameters, columns) = self.bind_now(text, &query, given)?;
         let (tree, own) = (Some(Tree::new(query)), parameters.clone());
         let statement =
             Statement { tree, parameters: own, columns, has_fixed_columns: false.into(), ..Statement::of(text, bound) };
         let declare = Declare::new(command, statement)?;
-        Ok((Bound::fixed(Action::Declare(Box::new(declare))), parameters, None))
+        Ok((BoundStatement::fixed(Action::Declare(Box::new(declare))), parameters, None))
     }
 
     /// `PREPARE`
@@ -215,7 +215,7 @@ impl Session {
     }
 
     fn open_implicit_for_discard(&mut self, what: DiscardTarget) -> SqlResult<()> {
-        if what == DiscardTarget::All && self.block == super::Block::Explicit {
+        if what == DiscardTarget::All && self.block == super::TransactionBlock::Explicit {
             let message = "DISCARD ALL cannot run inside a transaction block";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

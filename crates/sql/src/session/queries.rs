@@ -7,10 +7,10 @@
 
 use super::action::Action;
 use super::analysis::Analysis;
-use super::run::{Given, Needs, Ran};
+use super::run::{RunNeeds, RunOutcome, StatementRun};
 use super::stream::{Destination, streamed};
-use super::{Bound, Outcome, Parked, PlannedQuery, Portal, Session, Statement, Step};
-use crate::exec::Spent;
+use super::{BoundStatement, Outcome, Parked, PlannedQuery, Portal, Session, Statement, Step};
+use crate::exec::RunUsage;
 use engine::{Isolation, RowLock, Snapshot, Table};
 use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart};
@@ -33,7 +33,7 @@ const BUDGET_ROWS: u64 = 20_000;
 
 /// Where a query runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Path {
+enum QueryPath {
     /// Row by row, to its end.
     Row,
     /// Row by row, as long as it is small.
@@ -46,7 +46,7 @@ enum Path {
 
 /// What a query reads, as far as it decides about its path.
 #[derive(Default)]
-struct Reads {
+struct QueryReads {
     /// Tables that are read as a whole.
     scanned: Vec<Arc<Table>>,
     /// Tables of which rows are found by an index.
@@ -63,15 +63,15 @@ struct Reads {
 
 /// What a prepared query remembers about its path.
 #[derive(Default)]
-pub(super) struct Known {
-    reads: OnceLock<Reads>,
+pub(super) struct KnownPath {
+    reads: OnceLock<QueryReads>,
     plan: OnceLock<SqlResult<Arc<dyn AnalyticsPlan>>>,
 }
 
-impl Known {
-    fn reads(&self, plan: &Plan) -> &Reads {
+impl KnownPath {
+    fn reads(&self, plan: &Plan) -> &QueryReads {
         self.reads.get_or_init(|| {
-            let mut reads = Reads::default();
+            let mut reads = QueryReads::default();
             reads.add(plan);
             reads
         })
@@ -99,7 +99,7 @@ impl Known {
     }
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for KnownPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Known")
     }
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Known {
 
 /// The analytics of a session, shared with whoever may cancel it. One that is left behind is cancelled.
 #[derive(Clone, Default)]
-pub(super) struct Current(Arc<CurrentAnalysis>);
+pub(super) struct SharedAnalysis(Arc<CurrentAnalysis>);
 
 #[derive(Default)]
 struct CurrentAnalysis {
@@ -116,7 +116,7 @@ struct CurrentAnalysis {
     analysis: Mutex<Option<Arc<Analysis>>>,
 }
 
-impl Current {
+impl SharedAnalysis {
     pub(super) fn set(&self, analysis: Option<Arc<Analysis>>) {
         let mut own = self.0.analysis.locked_anyway();
         self.0.is_there.store(analysis.is_some(), SeqCst);
@@ -136,9 +136,9 @@ impl Current {
 
 /// Cancels what its session has left behind.
 #[derive(Default)]
-pub(super) struct Own(pub(super) Current);
+pub(super) struct AnalysisGuard(pub(super) SharedAnalysis);
 
-impl Drop for Own {
+impl Drop for AnalysisGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -146,7 +146,7 @@ impl Drop for Own {
 
 impl Session {
     /// Runs a query, or goes on with the one that waits.
-    pub(super) fn query(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+    pub(super) fn query(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         if let Some(analysis) = self.analysis.0.get() {
             return match analysis.take() {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
@@ -173,10 +173,10 @@ impl Session {
             };
         }
         match self.choose(&given.bound.known, query)? {
-            Path::Row => self.by_rows(given, query),
-            Path::Small => self.by_few_rows(given, query),
-            Path::Large => self.analyse_or_by_rows(given, query),
-            Path::Analytics => self.analyse(given, query),
+            QueryPath::Row => self.by_rows(given, query),
+            QueryPath::Small => self.by_few_rows(given, query),
+            QueryPath::Large => self.analyse_or_by_rows(given, query),
+            QueryPath::Analytics => self.analyse(given, query),
         }
     }
 
@@ -190,27 +190,27 @@ impl Session {
     }
 
     /// What the setting says; `Small` stands for `auto`.
-    fn path(&self) -> Path {
+    fn path(&self) -> QueryPath {
         match self.settings.path() {
-            settings::Path::Row => Path::Row,
-            settings::Path::Analytics => Path::Analytics,
-            settings::Path::Auto => Path::Small,
+            settings::Path::Row => QueryPath::Row,
+            settings::Path::Analytics => QueryPath::Analytics,
+            settings::Path::Auto => QueryPath::Small,
         }
     }
 
     /// Whether it begins as analytics.
     pub(super) fn goes_to_analytics(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<bool> {
-        Ok(matches!(self.choose(&statement.known(), query)?, Path::Large | Path::Analytics))
+        Ok(matches!(self.choose(&statement.known(), query)?, QueryPath::Large | QueryPath::Analytics))
     }
 
     /// If it begins by rows, and goes over to analytics when it has made too many: how many.
     pub(super) fn row_budget(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Option<u64>> {
-        Ok((self.choose(&statement.known(), query)? == Path::Small).then_some(BUDGET_ROWS))
+        Ok((self.choose(&statement.known(), query)? == QueryPath::Small).then_some(BUDGET_ROWS))
     }
 
     /// Whether a statement that analytics has refused so is done by rows.
     pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
-        self.path() == Path::Small && falls_back(error)
+        self.path() == QueryPath::Small && falls_back(error)
     }
 
     /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
@@ -237,13 +237,13 @@ impl Session {
         statement::stack::fitting(self.is_deep, || self.goes_to_analytics(&portal.statement, query)).unwrap_or(false)
     }
 
-    fn choose(&self, known: &Known, query: &PlannedQuery) -> SqlResult<Path> {
+    fn choose(&self, known: &KnownPath, query: &PlannedQuery) -> SqlResult<QueryPath> {
         let wanted = self.path();
-        if wanted == Path::Row {
-            return Ok(Path::Row);
+        if wanted == QueryPath::Row {
+            return Ok(QueryPath::Row);
         }
         let reads = known.reads(&query.rows);
-        if wanted == Path::Analytics {
+        if wanted == QueryPath::Analytics {
             return if reads.locks {
                 Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
             } else {
@@ -252,15 +252,15 @@ impl Session {
         }
         let could = self.database.analytics.is_some() && !reads.locks;
         if !could || matches!(known.plan.get(), Some(Err(_))) {
-            return Ok(Path::Row);
+            return Ok(QueryPath::Row);
         }
         let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
-        Ok(if SCAN_ROWS_MAX < rows { Path::Large } else { Path::Small })
+        Ok(if SCAN_ROWS_MAX < rows { QueryPath::Large } else { QueryPath::Small })
     }
 
     /// Snapshot of the next statement, for others to read; nothing if the statement is to be bound anew. An open transaction lends its
     /// own, and a SERIALIZABLE one remembers that it has read all of these tables.
-    fn snapshot(&mut self, bound: &Arc<Bound>, reads: &Reads) -> SqlResult<Option<Arc<Snapshot>>> {
+    fn snapshot(&mut self, bound: &Arc<BoundStatement>, reads: &QueryReads) -> SqlResult<Option<Arc<Snapshot>>> {
         self.open_implicit();
         if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
             let snapshot = self.database.engine().try_snapshot()?;
@@ -270,7 +270,7 @@ impl Session {
         }
         // It takes no time, and is no run of the statement.
         let stays_until = self.stay.until.take();
-        let step = self.run_within(&[], Needs::of(bound), Spent::default, |run| {
+        let step = self.run_within(&[], RunNeeds::of(bound), RunUsage::default, |run| {
             for table in reads.scanned.iter().chain(&reads.found) {
                 run.txn.note_scan(table, &[])?;
             }
@@ -278,14 +278,14 @@ impl Session {
         });
         self.stay.until = stays_until;
         match step? {
-            Ran::Done(snapshot) => Ok(Some(snapshot)),
-            Ran::Moved => Ok(None),
-            Ran::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
+            RunOutcome::Done(snapshot) => Ok(Some(snapshot)),
+            RunOutcome::Moved => Ok(None),
+            RunOutcome::Parked(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a snapshot waits for nobody")),
         }
     }
 
     /// As analytics; what those refuse, by rows.
-    fn analyse_or_by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+    fn analyse_or_by_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         match self.analyse(given, query) {
             Err(error) if falls_back(&error) => self.by_rows(given, query),
             step => step,
@@ -293,10 +293,10 @@ impl Session {
     }
 
     /// By rows as long as it is small, and else as analytics.
-    fn by_few_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
-        let spent = || Spent::within(BUDGET_ROWS);
-        let ran =
-            self.run_within(given.values, Needs::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
+    fn by_few_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        let spent = || RunUsage::within(BUDGET_ROWS);
+        let ran = self
+            .run_within(given.values, RunNeeds::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
             // It is not small any more, and to make it ready takes a while.
@@ -364,7 +364,7 @@ impl Session {
         }))
     }
 
-    fn analyse(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+    fn analyse(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         let analysis = Arc::<Analysis>::default();
         // A cancel finds it from now on, while the plan is made ready, too.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
@@ -385,8 +385,13 @@ impl Session {
     }
 
     /// False: it is to be bound anew.
-    fn start_analysis(&mut self, analysis: &Arc<Analysis>, given: Given<'_>, query: &PlannedQuery) -> SqlResult<bool> {
-        let Given { statement, values, .. } = given;
+    fn start_analysis(
+        &mut self,
+        analysis: &Arc<Analysis>,
+        given: StatementRun<'_>,
+        query: &PlannedQuery,
+    ) -> SqlResult<bool> {
+        let StatementRun { statement, values, .. } = given;
         // The run of a cursor outlives its statement, which watches its own time.
         let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor));
         let ready = self.analytics_plan(statement, query)?;
@@ -416,7 +421,7 @@ fn falls_back(error: &SqlError) -> bool {
         || state.0.starts_with("22")
 }
 
-impl Reads {
+impl QueryReads {
     /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a
     /// query with effects must not be begun twice.
     fn add(&mut self, plan: &Plan) {

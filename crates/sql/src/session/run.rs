@@ -5,8 +5,8 @@
 //! on with the snapshot and the catalog that it has.
 
 use super::naps::Naps;
-use super::{Action, Block, Bound, Parked, Session, Statement, Step};
-use crate::exec::{Changes, Memo, Run, Spent, moves};
+use super::{Action, BoundStatement, Parked, Session, Statement, Step, TransactionBlock};
+use crate::exec::{Memo, Run, RunChanges, RunUsage, moves};
 use crate::session::Env;
 use catalog::CatalogSnapshot;
 use catalog::{ORDER, TableInfo};
@@ -21,9 +21,9 @@ use types::forms::Forms;
 use types::ops::context::clock_us;
 
 /// Watch of a statement that runs in the engine.
-pub(super) struct InEngine(pub(super) engine::Canceller, pub(super) Naps);
+pub(super) struct EngineWatch(pub(super) engine::Canceller, pub(super) Naps);
 
-impl Watch for InEngine {
+impl Watch for EngineWatch {
     fn look(&self) -> SqlResult<()> {
         self.0.check()?;
         self.1.check_stay()
@@ -31,7 +31,7 @@ impl Watch for InEngine {
 }
 
 /// What a part came to.
-pub(super) enum Ran<R> {
+pub(super) enum RunOutcome<R> {
     Done(R),
     Parked(Parked),
     /// It has not begun: the catalog is another than the one by which it was bound. It is to be bound anew.
@@ -40,49 +40,49 @@ pub(super) enum Ran<R> {
 
 /// Needs of a part of a statement before it begins.
 #[derive(Clone, Copy)]
-pub(super) enum Needs<'b> {
+pub(super) enum RunNeeds<'b> {
     /// Nothing, since it belongs to a statement that has begun.
     Nothing,
     /// The locks with which the statement was bound, and the catalog by which it was.
-    Statement(&'b Arc<Bound>),
+    Statement(&'b Arc<BoundStatement>),
     /// The lock that orders definitions.
     Order,
 }
 
-impl<'b> Needs<'b> {
-    pub(super) fn of(bound: &'b Arc<Bound>) -> Needs<'b> {
-        Needs::Statement(bound)
+impl<'b> RunNeeds<'b> {
+    pub(super) fn of(bound: &'b Arc<BoundStatement>) -> RunNeeds<'b> {
+        RunNeeds::Statement(bound)
     }
 
     /// Tells whether it locks tables.
     pub(super) fn writes(&self) -> bool {
-        matches!(self, Needs::Statement(bound) if !bound.uses.is_empty())
+        matches!(self, RunNeeds::Statement(bound) if !bound.uses.is_empty())
     }
 
     fn has_locks(&self) -> bool {
         match self {
-            Needs::Nothing => false,
-            Needs::Statement(bound) => !bound.uses.is_empty(),
-            Needs::Order => true,
+            RunNeeds::Nothing => false,
+            RunNeeds::Statement(bound) => !bound.uses.is_empty(),
+            RunNeeds::Order => true,
         }
     }
 
     /// Tells whether the part is all of its statement, so that it can be taken back and begin anew.
     fn begins_again(&self) -> bool {
         let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::CopyTo(_));
-        matches!(self, Needs::Statement(bound) if is_whole(&bound.action))
+        matches!(self, RunNeeds::Statement(bound) if is_whole(&bound.action))
     }
 
     /// Tells whether a table that it has locked is out of date: the transaction keeps it for its snapshot.
     fn has_retired(&self) -> bool {
-        matches!(self, Needs::Statement(bound) if bound.uses.iter().any(|one| one.table.is_retired()))
+        matches!(self, RunNeeds::Statement(bound) if bound.uses.iter().any(|one| one.table.is_retired()))
     }
 
     /// Takes the locks.
     fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         match self {
-            Needs::Nothing => Ok(()),
-            Needs::Statement(bound) => {
+            RunNeeds::Nothing => Ok(()),
+            RunNeeds::Statement(bound) => {
                 // Writers of one table do not wait until it has another, for nothing is done to either.
                 if matches!(*bound.action, Action::Maintain(_)) {
                     txn.give_back_when_waiting();
@@ -92,7 +92,7 @@ impl<'b> Needs<'b> {
                 let is_hasty = bound.uses.iter().any(|one| one.hold == Hold::Hasty);
                 if is_hasty { txn.taking_nothing(take) } else { take() }
             }
-            Needs::Order => {
+            RunNeeds::Order => {
                 txn.check_writable()?;
                 // Who defines something else does not wait until the statement has the tables that it waits for.
                 txn.give_back_when_waiting();
@@ -104,16 +104,16 @@ impl<'b> Needs<'b> {
 
 /// Statement that is run.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'g> {
+pub(super) struct StatementRun<'g> {
     pub(super) statement: &'g Arc<Statement>,
     /// As it is bound now.
-    pub(super) bound: &'g Arc<Bound>,
+    pub(super) bound: &'g Arc<BoundStatement>,
     /// Values of its parameters.
     pub(super) values: &'g [Datum],
 }
 
 /// Outcome of a part that has not waited.
-enum Part<R> {
+enum PartOutcome<R> {
     Done(R),
     TakenBack,
     Moved,
@@ -124,21 +124,21 @@ impl Session {
     pub(super) fn run<R>(
         &mut self,
         parameters: &[Datum],
-        needs: Needs<'_>,
+        needs: RunNeeds<'_>,
         body: impl FnMut(&Run<'_>) -> SqlResult<R>,
-    ) -> SqlResult<Ran<R>> {
-        self.run_within(parameters, needs, Spent::default, body)
+    ) -> SqlResult<RunOutcome<R>> {
+        self.run_within(parameters, needs, RunUsage::default, body)
     }
 
     /// As [`Session::run`], for what begins with something spent, or a budget.
     pub(super) fn run_within<R>(
         &mut self,
         parameters: &[Datum],
-        needs: Needs<'_>,
-        spent: impl Fn() -> Spent,
+        needs: RunNeeds<'_>,
+        spent: impl Fn() -> RunUsage,
         mut body: impl FnMut(&Run<'_>) -> SqlResult<R>,
-    ) -> SqlResult<Ran<R>> {
-        let is_first = self.block == Block::None;
+    ) -> SqlResult<RunOutcome<R>> {
+        let is_first = self.block == TransactionBlock::None;
         let stays_until = self.stay.until.filter(|_| needs.begins_again());
         self.env.holdings.forget_results();
         self.open_implicit();
@@ -149,7 +149,7 @@ impl Session {
             false => clock_us(),
         };
         match self.wake_up()? {
-            Some(nap) => return Ok(Ran::Parked(Parked::Nap(nap))),
+            Some(nap) => return Ok(RunOutcome::Parked(Parked::Nap(nap))),
             None if self.is_parked => {}
             None => {
                 self.begin_timer();
@@ -163,7 +163,7 @@ impl Session {
             Some(seen) => seen,
             None => self.see_now(),
         };
-        if let Needs::Statement(bound) = needs
+        if let RunNeeds::Statement(bound) = needs
             && !has_begun
             && bound.catalog != seen.state.version()
         {
@@ -178,14 +178,17 @@ impl Session {
             self.env.begin();
             self.advised.begin();
         }
-        let must_stay = self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, Needs::Nothing));
+        let must_stay =
+            self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, RunNeeds::Nothing));
         let keeps_snapshot = self.pinned.is_some() && !self.engine.is_unread();
         let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
         // A transaction that keeps its catalog keeps the tables that it has read, too: who replaces one waits. It waits for nobody.
         let shares: &[Arc<TableInfo>] = match needs {
-            Needs::Statement(bound) if self.pinned.is_some() && self.block == Block::Explicit => &bound.tables,
+            RunNeeds::Statement(bound) if self.pinned.is_some() && self.block == TransactionBlock::Explicit => {
+                &bound.tables
+            }
             _ => &[],
         };
         let was_parked = self.is_parked;
@@ -204,7 +207,7 @@ impl Session {
             if must_stay.is_some_and(|version| version != catalog.current_version()) {
                 txn.take_back();
                 txn.has_read_nothing();
-                return Ok(Part::Moved);
+                return Ok(PartOutcome::Moved);
             }
             // Those that have been replaced since the catalog are none of it.
             if !has_begun && needs.has_retired() {
@@ -214,7 +217,7 @@ impl Session {
             for table in shares {
                 txn.try_share_table(&table.table)?;
             }
-            let (changes, memo) = (Changes::default(), Memo::default());
+            let (changes, memo) = (RunChanges::default(), Memo::default());
             let probe = probe.as_deref().inspect(|probe| probe.reset());
             let run = Run {
                 txn,
@@ -243,13 +246,13 @@ impl Session {
                     bed.take();
                     txn.check_active()?;
                     txn.take_back();
-                    Ok(Part::TakenBack)
+                    Ok(PartOutcome::TakenBack)
                 }
-                Ok(result) => Ok(Part::Done(result)),
+                Ok(result) => Ok(PartOutcome::Done(result)),
                 Err(error) if moves(&error) && !keeps_snapshot => {
                     txn.check_active()?;
                     txn.take_back();
-                    Ok(Part::Moved)
+                    Ok(PartOutcome::Moved)
                 }
                 Err(error) if moves(&error) => {
                     told = Some(SqlError::changed_since());
@@ -271,17 +274,17 @@ impl Session {
         match step {
             Ok(step) => {
                 let step = match step {
-                    engine::Step::Done(Part::Done(result)) => Ran::Done(result),
-                    engine::Step::Done(Part::TakenBack) => Ran::Parked(self.parked_for(asked, is_first)),
-                    engine::Step::Done(Part::Moved) => return Ok(self.moved()),
-                    engine::Step::Parked(ticket) => Ran::Parked(Parked::Lock(ticket)),
+                    engine::Step::Done(PartOutcome::Done(result)) => RunOutcome::Done(result),
+                    engine::Step::Done(PartOutcome::TakenBack) => RunOutcome::Parked(self.parked_for(asked, is_first)),
+                    engine::Step::Done(PartOutcome::Moved) => return Ok(self.moved()),
+                    engine::Step::Parked(ticket) => RunOutcome::Parked(Parked::Lock(ticket)),
                 };
-                if let (Ran::Parked(Parked::Lock(_)), Needs::Statement(bound)) = (&step, needs)
+                if let (RunOutcome::Parked(Parked::Lock(_)), RunNeeds::Statement(bound)) = (&step, needs)
                     && !self.engine.is_locking()
                 {
                     self.running = Some(Arc::clone(bound));
                 }
-                self.is_parked = matches!(step, Ran::Parked(_));
+                self.is_parked = matches!(step, RunOutcome::Parked(_));
                 if !self.is_parked {
                     self.end_nap();
                     self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
@@ -313,24 +316,24 @@ impl Session {
     /// Step that a run comes to; `done` makes it of the result. A statement whose catalog has moved begins again.
     pub(super) fn step_of<R>(
         &mut self,
-        ran: Ran<R>,
-        given: Given<'_>,
+        ran: RunOutcome<R>,
+        given: StatementRun<'_>,
         done: impl FnOnce(&mut Session, R) -> SqlResult<Step>,
     ) -> SqlResult<Step> {
         match ran {
-            Ran::Done(result) => done(self, result),
-            Ran::Moved => self.again(given),
-            Ran::Parked(parked) => Ok(Step::Parked(parked)),
+            RunOutcome::Done(result) => done(self, result),
+            RunOutcome::Moved => self.again(given),
+            RunOutcome::Parked(parked) => Ok(Step::Parked(parked)),
         }
     }
 
     /// The statement is bound anew, in what is left of its time.
-    fn moved<R>(&mut self) -> Ran<R> {
+    fn moved<R>(&mut self) -> RunOutcome<R> {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         self.engine.set_statement_timeout(left);
         self.is_parked = true;
         drop(self.env.take_asked());
-        Ran::Moved
+        RunOutcome::Moved
     }
 
     /// How this session reads and writes values as text.

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
 
-use super::{Block, Database, Session};
+use super::{Database, Session, TransactionBlock};
 use locked::RwLocked;
 use settings::Defaults;
 use settings::priority::Rules;
@@ -82,7 +82,9 @@ impl Reload {
 impl Session {
     /// Takes reloaded settings, if there are any and no transaction block is open.
     pub(super) fn take_reloaded(&mut self) {
-        if self.server.generation == self.database.server.generation.load(Acquire) || self.block != Block::None {
+        if self.server.generation == self.database.server.generation.load(Acquire)
+            || self.block != TransactionBlock::None
+        {
             return;
         }
         self.server = self.database.server.current();

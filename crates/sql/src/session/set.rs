@@ -1,6 +1,6 @@
 //! `SET`, `RESET` and `SHOW`: names and values of settings, modes of transactions.
 
-use super::action::{Action, Modes};
+use super::action::{Action, TransactionModes};
 use query::bind::{Binder, column_info};
 use query::plan::ColumnInfo;
 use settings::SEARCH_PATH;
@@ -96,7 +96,7 @@ pub(super) fn show(name: &SettingName) -> (Action, Option<Vec<ColumnInfo>>) {
 }
 
 /// Modes of a transaction as names and values of settings.
-pub(super) fn modes_of(modes: &[TransactionMode]) -> Modes {
+pub(super) fn modes_of(modes: &[TransactionMode]) -> TransactionModes {
     let mode = |mode: &TransactionMode| match mode {
         TransactionMode::ReadUncommitted => ("transaction_isolation", "read uncommitted"),
         TransactionMode::ReadCommitted => ("transaction_isolation", "read committed"),

@@ -4,7 +4,7 @@
 //! reads, and calls nothing that differs from call to call. From the first row on, an error is final.
 
 use super::queries::rows;
-use super::run::{Given, Needs};
+use super::run::{RunNeeds, StatementRun};
 use super::{Outcome, PlannedQuery, Session, Step};
 use locked::Locked;
 use query::bind::CopyTo;
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Returns the queue for rows of the query that begins now as analytics.
-    pub(super) fn stream_of(&mut self, given: Given<'_>) -> Option<Arc<Stream<ResultPiece>>> {
+    pub(super) fn stream_of(&mut self, given: StatementRun<'_>) -> Option<Arc<Stream<ResultPiece>>> {
         match &self.destination {
             Destination::Whole => return None,
             Destination::Cursor => return Some(Arc::new(Stream::new(CAPACITY))),
@@ -121,24 +121,24 @@ impl Session {
         Some(Arc::clone(&sink.stream))
     }
 
-    fn begin_stream(&self, sink: &ResultSink, given: Given<'_>) {
+    fn begin_stream(&self, sink: &ResultSink, given: StatementRun<'_>) {
         let columns = given.bound.columns.clone().unwrap_or_default();
         sink.set_head(ResultHead::Rows { columns, forms: self.forms().clone() });
     }
 
     /// Runs a query by rows, to its end.
-    pub(super) fn by_rows(&mut self, given: Given<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+    pub(super) fn by_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         match self.sink_of(given, &query.rows) {
             Some(sink) => self.stream_rows(given, query, &sink),
             None => {
-                let ran = self.run(given.values, Needs::of(given.bound), |run| run.collect(&query.rows))?;
+                let ran = self.run(given.values, RunNeeds::of(given.bound), |run| run.collect(&query.rows))?;
                 self.step_of(ran, given, |_, all| Ok(Step::Done(rows(all))))
             }
         }
     }
 
     /// Returns the sink of a plan that the row executor runs, if its result can go there while it is made.
-    pub(super) fn sink_of(&self, given: Given<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
+    pub(super) fn sink_of(&self, given: StatementRun<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
         match &self.destination {
             Destination::Sink { sink, may_block: true } => given.bound.known.is_pure(plan).then(|| Arc::clone(sink)),
             Destination::Whole | Destination::Later | Destination::Cursor | Destination::Sink { .. } => None,
@@ -148,13 +148,13 @@ impl Session {
     /// Runs a COPY to the client, to its end.
     pub(super) fn stream_copy(
         &mut self,
-        given: Given<'_>,
+        given: StatementRun<'_>,
         to: &CopyTo,
         shape: CopyShape,
         sink: &ResultSink,
     ) -> SqlResult<Step> {
         sink.set_head(ResultHead::Copy(shape));
-        let ran = self.run(given.values, Needs::of(given.bound), |run| {
+        let ran = self.run(given.values, RunNeeds::of(given.bound), |run| {
             run.copy_pieces(to, &mut |piece| {
                 let bytes = piece.data.len();
                 sink.stream.push(ResultPiece::Copy(piece), bytes, || run.look())
@@ -165,9 +165,9 @@ impl Session {
         })
     }
 
-    fn stream_rows(&mut self, given: Given<'_>, query: &PlannedQuery, sink: &ResultSink) -> SqlResult<Step> {
+    fn stream_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery, sink: &ResultSink) -> SqlResult<Step> {
         self.begin_stream(sink, given);
-        let ran = self.run(given.values, Needs::of(given.bound), |run| {
+        let ran = self.run(given.values, RunNeeds::of(given.bound), |run| {
             // Its columns are those of its rows from now on.
             given.statement.settle();
             run.stream(&query.rows, &mut |rows, bytes| sink.stream.push(ResultPiece::Rows(rows), bytes, || run.look()))

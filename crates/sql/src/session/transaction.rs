@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
-use super::define::{Pinned, Work};
-use super::{Block, Portal, Savepoint, Session};
+use super::define::{PendingDefinitions, PinnedCatalog};
+use super::{Portal, Savepoint, Session, TransactionBlock};
 use engine::Begin;
 use settings::roles::change::Decided;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -14,13 +14,13 @@ use types::ops::context::clock_us;
 
 impl Session {
     pub(super) fn open_implicit(&mut self) {
-        if self.block == Block::None {
-            self.open(Block::Implicit);
+        if self.block == TransactionBlock::None {
+            self.open(TransactionBlock::Implicit);
         }
     }
 
-    pub(super) fn open(&mut self, block: Block) {
-        if self.block == Block::None {
+    pub(super) fn open(&mut self, block: TransactionBlock) {
+        if self.block == TransactionBlock::None {
             // `'now'` in a statement that was analysed in this message is the same time.
             if !self.is_timed {
                 self.settings.forms.now_us = clock_us();
@@ -35,7 +35,7 @@ impl Session {
         if self.engine.is_open() {
             let version = self.database.catalog.current_version();
             if self.engine.is_unread() && self.pinned.as_ref().is_some_and(|pinned| pinned.upto != version) {
-                self.pinned = Some(Pinned::new(self.database.catalog.current()));
+                self.pinned = Some(PinnedCatalog::new(self.database.catalog.current()));
             }
             return Ok(());
         }
@@ -46,7 +46,7 @@ impl Session {
         // Before the snapshot: what the catalog names is there in any later one.
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         if keeps_snapshot && self.pinned.is_none() {
-            self.pinned = Some(Pinned::new(self.database.catalog.current()));
+            self.pinned = Some(PinnedCatalog::new(self.database.catalog.current()));
         }
         Ok(self.engine.begin(begin)?)
     }
@@ -90,7 +90,7 @@ impl Session {
         self.locked.clear();
         self.hinted = None;
         self.end_portals(commit && result.is_ok());
-        self.block = Block::None;
+        self.block = TransactionBlock::None;
         self.has_failed = false;
         self.is_parked = false;
         self.running = None;
@@ -108,7 +108,7 @@ impl Session {
         self.need_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })?;
         let modes = self.settings.characteristics();
         let is_committed = self.end(commit)?;
-        self.open(Block::Explicit);
+        self.open(TransactionBlock::Explicit);
         for (name, value) in &modes {
             self.settings.set_of_transaction(name, value)?;
         }
@@ -131,10 +131,10 @@ impl Session {
         self.message.end();
         self.end_timer();
         match self.block {
-            Block::Implicit => self.end(true).map(drop),
-            Block::Explicit => Ok(()),
+            TransactionBlock::Implicit => self.end(true).map(drop),
+            TransactionBlock::Explicit => Ok(()),
             // Portals of a transaction that has not begun.
-            Block::None => {
+            TransactionBlock::None => {
                 self.is_timed = false;
                 self.end_portals(false);
                 Ok(())
@@ -145,7 +145,7 @@ impl Session {
     /// Tells whether the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or
     /// change, prepared by SQL or not.
     pub fn is_alone(&self, portal: &Portal) -> bool {
-        portal.statement.traits.is_one && self.block == Block::None && !self.engine.is_open()
+        portal.statement.traits.is_one && self.block == TransactionBlock::None && !self.engine.is_open()
     }
 
     /// Tells whether the portal is more than a query that changes no rows.
@@ -155,7 +155,7 @@ impl Session {
 
     /// Forgets what the implicit transaction has done, and its notices: the statement is run again, in what is left of its time.
     pub fn begin_again(&mut self) {
-        if self.block == Block::Implicit {
+        if self.block == TransactionBlock::Implicit {
             // A rollback does not fail.
             let _ = self.end(false);
         }
@@ -171,14 +171,14 @@ impl Session {
         self.end_copy();
         self.end_timer();
         self.forget_analysis();
-        if self.block != Block::None {
+        if self.block != TransactionBlock::None {
             self.has_failed = true;
             self.engine.fail();
         }
     }
 
     pub(super) fn need_block(&self, what: &str) -> SqlResult<()> {
-        if self.block == Block::Explicit {
+        if self.block == TransactionBlock::Explicit {
             return Ok(());
         }
         let message = format!("{what} can only be used in transaction blocks");
@@ -190,7 +190,7 @@ impl Session {
         let holdings = Arc::clone(&self.env.holdings);
         holdings.during(MemoryUse::Transaction, || {
             let engine = self.engine.savepoint()?;
-            let work = self.work.as_ref().map(Work::states);
+            let work = self.work.as_ref().map(PendingDefinitions::states);
             let settings = self.settings.mark();
             self.savepoints.push(Savepoint { name: name.to_owned(), engine, settings, work });
             Ok(())
@@ -211,9 +211,9 @@ impl Session {
     /// Whether a transaction is open.
     pub fn status(&self) -> TransactionStatus {
         match self.block {
-            Block::Explicit if self.has_failed => TransactionStatus::Failed,
-            Block::Explicit => TransactionStatus::Open,
-            Block::None | Block::Implicit => TransactionStatus::Idle,
+            TransactionBlock::Explicit if self.has_failed => TransactionStatus::Failed,
+            TransactionBlock::Explicit => TransactionStatus::Open,
+            TransactionBlock::None | TransactionBlock::Implicit => TransactionStatus::Idle,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! readers, or nothing was defined by whoever had. So a statement fails by the definitions of now, as one that locks its tables
 //! before it is bound. It waits without a lock of its own, and is bound anew.
 
-use super::run::{Needs, Ran};
+use super::run::{RunNeeds, RunOutcome};
 use super::{Parked, Portal, Session, Step};
 use catalog::TableInfo;
 use engine::{TableLock, Wait};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Outcome of a preparation that has failed.
 #[derive(Debug)]
-pub enum Unbound {
+pub enum PreparationFailure {
     /// The error stands.
     Stands,
     /// It is to be prepared again.
@@ -23,7 +23,7 @@ pub enum Unbound {
 }
 
 /// Binding that has failed.
-pub(super) struct Failed {
+pub(super) struct FailedBinding {
     /// Tables that its names stand for.
     tables: Arc<[Arc<TableInfo>]>,
     /// The number of the catalog then.
@@ -35,7 +35,7 @@ impl Session {
     pub(super) fn note_failed(&mut self, tables: Vec<Arc<TableInfo>>, catalog: u64) {
         // Nobody else defines anything beside a transaction that does.
         let may_wait = self.work.is_none() && !tables.is_empty();
-        self.unbound = may_wait.then(|| Failed { tables: tables.into(), catalog });
+        self.unbound = may_wait.then(|| FailedBinding { tables: tables.into(), catalog });
     }
 
     /// Tells whether the preparation that has failed named a table: [`Session::await_definitions`] may know more.
@@ -47,10 +47,10 @@ impl Session {
     ///
     /// # Errors
     /// Those of waiting for it.
-    pub fn await_definitions(&mut self) -> SqlResult<Unbound> {
-        let Some(failed) = self.unbound.take() else { return Ok(Unbound::Stands) };
+    pub fn await_definitions(&mut self) -> SqlResult<PreparationFailure> {
+        let Some(failed) = self.unbound.take() else { return Ok(PreparationFailure::Stands) };
         if self.has_failed {
-            return Ok(Unbound::Stands);
+            return Ok(PreparationFailure::Stands);
         }
         let engine = self.database.engine();
         // Most have failed beside nobody. First the locks, then the catalog: who defines something publishes it before it gives them up.
@@ -58,7 +58,7 @@ impl Session {
             return Ok(self.judged(&failed));
         }
         let tables = Arc::clone(&failed.tables);
-        let ran = self.run(&[], Needs::Nothing, |run| {
+        let ran = self.run(&[], RunNeeds::Nothing, |run| {
             run.txn.give_back_when_waiting();
             for table in tables.iter() {
                 run.txn.lock_table(&table.table, TableLock::AccessShare, Wait::Block)?;
@@ -68,17 +68,21 @@ impl Session {
             Ok(())
         })?;
         Ok(match ran {
-            Ran::Parked(parked) => {
+            RunOutcome::Parked(parked) => {
                 self.unbound = Some(failed);
-                Unbound::Parked(parked)
+                PreparationFailure::Parked(parked)
             }
-            Ran::Done(()) | Ran::Moved => self.judged(&failed),
+            RunOutcome::Done(()) | RunOutcome::Moved => self.judged(&failed),
         })
     }
 
     /// Tells whether anything was defined since.
-    fn judged(&self, failed: &Failed) -> Unbound {
-        if failed.catalog == self.database.catalog.current_version() { Unbound::Stands } else { Unbound::Again }
+    fn judged(&self, failed: &FailedBinding) -> PreparationFailure {
+        if failed.catalog == self.database.catalog.current_version() {
+            PreparationFailure::Stands
+        } else {
+            PreparationFailure::Again
+        }
     }
 
     /// Runs what binds on the way, again after definitions that its binding has failed for.
@@ -98,10 +102,10 @@ impl Session {
                 None => None,
             };
             match (self.await_definitions()?, error) {
-                (Unbound::Parked(parked), _) => return Ok(Step::Parked(parked)),
-                (Unbound::Stands, Some(error)) => return Err(error),
+                (PreparationFailure::Parked(parked), _) => return Ok(Step::Parked(parked)),
+                (PreparationFailure::Stands, Some(error)) => return Err(error),
                 // One that has waited says when it is bound again what it has said.
-                (Unbound::Stands | Unbound::Again, _) => {}
+                (PreparationFailure::Stands | PreparationFailure::Again, _) => {}
             }
             result = Some(self.act_current(&portal.statement, &portal.values));
         }

@@ -4,7 +4,7 @@
 //! **Invariant:** nothing here blocks, as in the whole session.
 
 use super::server::ServerSettings;
-use super::{Block, Database, Portal, Session, queries};
+use super::{Database, Portal, Session, TransactionBlock, queries};
 use settings::priority;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
@@ -83,7 +83,7 @@ impl Session {
 
     /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
     pub fn idle_limit(&self) -> Option<Duration> {
-        self.settings.idle_limit(self.block == Block::Explicit)
+        self.settings.idle_limit(self.block == TransactionBlock::Explicit)
     }
 
     /// Statements that take as long as this are logged: `log_min_duration_statement`.
@@ -204,7 +204,7 @@ impl Session {
 
     /// `CREATE`, `ALTER`, `DROP ROLE` and the like.
     pub(super) fn change_roles(&mut self, change: &RoleChange) -> SqlResult<()> {
-        if self.block == Block::Explicit {
+        if self.block == TransactionBlock::Explicit {
             return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
         }
         self.open_implicit();
@@ -217,9 +217,9 @@ impl Session {
 #[derive(Clone)]
 pub struct Canceller(
     engine::Canceller,
-    queries::Current,
-    Arc<super::copy::Flag>,
-    Arc<super::naps::Bed>,
+    queries::SharedAnalysis,
+    Arc<super::copy::CopyFlag>,
+    Arc<super::naps::SessionSleep>,
     [Arc<statement::planning::Planning>; 2],
 );
 

@@ -5,13 +5,13 @@
 //! **Invariant:** an OID is PostgreSQL's own for the same object. An operator that is not supported is in no family.
 
 use super::pg_type::{BTREE, HASH, HEAP, OF_CATALOG, function_oid};
-use super::{Rows, Source, int, oid, text, yes};
+use super::{SystemContext, SystemRows, int, oid, text, yes};
 use catalog::IndexMethod;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::LazyLock;
 use types::Kind;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_am" => Some(access_methods),
         "pg_opclass" => Some(classes),
@@ -23,7 +23,7 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 }
 
 /// Line of `classes.tsv`.
-struct Line {
+struct ClassLine {
     /// One of `class`, `family`, `operator` and `function`.
     what: &'static str,
     /// OID of the access method.
@@ -40,21 +40,21 @@ struct Line {
     of: u32,
 }
 
-static TABLE: LazyLock<Vec<Line>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<ClassLine>> = LazyLock::new(|| {
     let line = |(line, method): (&'static str, u32)| {
         let mut parts = line.split('\t');
         let what = parts.next()?;
         let mut number = || parts.next()?.parse().ok();
         let (oid, family, left, right) = (number()?, number()?, number()?, number()?);
         let (name, is_default) = (parts.next()?, parts.next()? == "t");
-        Some(Line { what, method, oid, family, left, right, name, is_default, of: parts.next()?.parse().ok()? })
+        Some(ClassLine { what, method, oid, family, left, right, name, is_default, of: parts.next()?.parse().ok()? })
     };
     let of = |text: &'static str, method| text.lines().map(move |line| (line, method));
     let all = of(include_str!("classes.tsv"), BTREE).chain(of(include_str!("hash_classes.tsv"), HASH));
     all.filter_map(line).collect()
 });
 
-fn lines(what: &str) -> impl Iterator<Item = &'static Line> {
+fn lines(what: &str) -> impl Iterator<Item = &'static ClassLine> {
     TABLE.iter().filter(move |line| line.what == what)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     };
     const ANY_ARRAY: u32 = 2277;
     let wanted = if matches!(kind, Kind::Array(_)) { ANY_ARRAY } else { kind.oid() };
-    let of = |line: &&Line| line.method == number_of(method) && line.left == wanted && line.is_default;
+    let of = |line: &&ClassLine| line.method == number_of(method) && line.left == wanted && line.is_default;
     lines("class").find(of).map_or(0, |line| line.oid)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn functions() -> impl Iterator<Item = String> {
     lines("function").filter_map(|line| super::pg_type::function_name(line.of))
 }
 
-fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn access_methods(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name, kind, handler) in [
         (HEAP, "heap", "t", "heap_tableam_handler"),
         (BTREE, "btree", "i", "bthandler"),
@@ -138,7 +138,7 @@ fn access_methods(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn classes(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn classes(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for line in lines("class") {
         rows.add([
             ("oid", oid(line.oid)),
@@ -155,7 +155,7 @@ fn classes(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn families(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for line in lines("family") {
         rows.add([
             ("oid", oid(line.oid)),
@@ -168,11 +168,11 @@ fn families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn number(line: &Line) -> i64 {
+fn number(line: &ClassLine) -> i64 {
     line.name.parse().unwrap_or(0)
 }
 
-fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn operators(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for line in lines("operator").filter(|line| super::pg_type::has_operator(line.of)) {
         rows.add([
             ("oid", oid(line.oid)),
@@ -188,7 +188,7 @@ fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn functions_of_families(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn functions_of_families(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for line in lines("function") {
         rows.add([
             ("oid", oid(line.oid)),

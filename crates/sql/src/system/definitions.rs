@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** executing the text of a definition creates the same object again.
 
-use super::{Rows, Source, array, deparse, int, oid, quoted, reg, text, yes};
+use super::{SystemContext, SystemRows, array, deparse, int, oid, quoted, reg, text, yes};
 use crate::session::Env;
 use catalog::{
     CatalogSnapshot, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, TableInfo,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use types::Kind;
 use types::datum::Datum;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_index" => Some(indexes),
         "pg_constraint" => Some(constraints),
@@ -58,7 +58,7 @@ fn ordered_names(table: &TableInfo, index: &IndexInfo) -> String {
     index.columns.iter().enumerate().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn indexes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in source.state().tables() {
         for index in &table.indexes {
             let kinds: Vec<Kind> =
@@ -127,7 +127,7 @@ fn equality(kind: Kind) -> u32 {
     super::pg_type::operator_number("=", Some(kind), kind).unwrap_or(0)
 }
 
-fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn constraints(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let snapshot = source.snapshot;
     for table in source.state().tables() {
         for constraint in &table.constraints {
@@ -190,7 +190,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Returns the positions of the columns that a condition uses, in the order of the table.
-pub(super) fn columns_of_check(source: &Source<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
+pub(super) fn columns_of_check(source: &SystemContext<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
     let binder = query::bind::Binder::new(source.state(), &source.snapshot.path, &check.text, source.env, Vec::new());
     let mut scope = query::bind::NameScope::default();

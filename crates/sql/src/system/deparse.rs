@@ -17,7 +17,7 @@ use types::{Kind, SqlType};
 
 /// Precedence class of a written expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum PrecedenceClass {
     /// Name, value or call.
     Simple,
     /// Arithmetic operator, with its precedence.
@@ -29,18 +29,18 @@ enum Form {
     Not,
 }
 
-pub(super) struct Writer<'w> {
+pub(super) struct Deparser<'w> {
     pub(super) snapshot: &'w CatalogSnapshot,
     pub(super) env: &'w Env,
     /// Columns by their positions in the row.
-    pub(super) columns: &'w [Shown],
+    pub(super) columns: &'w [DeparsedColumn],
     /// True if redundant parentheses are omitted.
     pub(super) pretty: bool,
 }
 
 /// Written form of a column of the row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct DeparsedColumn {
     pub(crate) text: String,
     pub(crate) kind: Option<Kind>,
     /// True if the text is more than a name or a call.
@@ -51,19 +51,19 @@ pub(crate) struct Shown {
 pub(crate) fn shown(
     snapshot: &CatalogSnapshot,
     env: &Env,
-    columns: &[Shown],
+    columns: &[DeparsedColumn],
     expr: &Expr,
     kind: Kind,
-) -> Option<Shown> {
-    let writer = Writer { snapshot, env, columns, pretty: false };
+) -> Option<DeparsedColumn> {
+    let writer = Deparser { snapshot, env, columns, pretty: false };
     let (text, form) = writer.write(expr, kind)?;
-    Some(Shown { text, kind: writer.kind_of(expr), is_compound: form != Form::Simple })
+    Some(DeparsedColumn { text, kind: writer.kind_of(expr), is_compound: form != PrecedenceClass::Simple })
 }
 
-fn shown_columns(columns: &[ColumnDef]) -> Vec<Shown> {
+fn shown_columns(columns: &[ColumnDef]) -> Vec<DeparsedColumn> {
     let one = |column: &ColumnDef| {
         let (text, kind) = (super::quoted(&column.name), Some(column.kind.kind));
-        Shown { text, kind, is_compound: false }
+        DeparsedColumn { text, kind, is_compound: false }
     };
     columns.iter().map(one).collect()
 }
@@ -89,7 +89,7 @@ pub(super) fn check(
     let whole = || {
         let tree = grammar::expression(&check.text).ok()?;
         let typed = binder().expr(&tree, &scope).ok()?;
-        let writer = Writer { snapshot, env, columns: &shown_columns(&table.columns), pretty };
+        let writer = Deparser { snapshot, env, columns: &shown_columns(&table.columns), pretty };
         writer.whole(&typed.expr, Kind::Bool)
     };
     let kept = || binder().kept_text(&scope, Kind::Bool.into(), |oid| super::reg::relation_shown(snapshot, oid));
@@ -120,13 +120,13 @@ fn expression(snapshot: &CatalogSnapshot, env: &Env, text: &str, to: SqlType, pr
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
     }
-    Writer { snapshot, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
+    Deparser { snapshot, env, columns: &[], pretty }.whole(&typed.expr, typed.kind.kind)
 }
 
-impl Writer<'_> {
+impl Deparser<'_> {
     pub(super) fn whole(&self, expr: &Expr, kind: Kind) -> Option<String> {
         let (text, form) = self.write(expr, kind)?;
-        Some(if self.pretty { text } else { wrapped(text, form != Form::Simple) })
+        Some(if self.pretty { text } else { wrapped(text, form != PrecedenceClass::Simple) })
     }
 
     /// Returns the actual type of an expression, if it is known.
@@ -140,40 +140,46 @@ impl Writer<'_> {
     }
 
     /// Writes an expression as an operand, in parentheses if it needs them.
-    fn part(&self, expr: &Expr, kind: Kind, parent: Form) -> Option<String> {
+    fn part(&self, expr: &Expr, kind: Kind, parent: PrecedenceClass) -> Option<String> {
         let (text, form) = self.write(expr, kind)?;
         // The binder omits casts that change nothing.
         if kind == Kind::Text && self.kind_of(expr) == Some(Kind::Varchar) {
-            let inner = wrapped(text, !self.pretty || form != Form::Simple);
+            let inner = wrapped(text, !self.pretty || form != PrecedenceClass::Simple);
             return Some(format!("{inner}::text"));
         }
         let needs = match (form, parent) {
-            (Form::Simple, _) => false,
+            (PrecedenceClass::Simple, _) => false,
             _ if !self.pretty => true,
-            (Form::Arithmetic(inner), Form::Arithmetic(outer)) => inner <= outer,
-            (Form::Arithmetic(_) | Form::Operator | Form::Not, Form::And | Form::Or) => false,
-            (Form::And, Form::Or) => false,
+            (PrecedenceClass::Arithmetic(inner), PrecedenceClass::Arithmetic(outer)) => inner <= outer,
+            (
+                PrecedenceClass::Arithmetic(_) | PrecedenceClass::Operator | PrecedenceClass::Not,
+                PrecedenceClass::And | PrecedenceClass::Or,
+            ) => false,
+            (PrecedenceClass::And, PrecedenceClass::Or) => false,
             _ => true,
         };
         Some(wrapped(text, needs))
     }
 
-    fn write(&self, expr: &Expr, kind: Kind) -> Option<(String, Form)> {
-        let simple = |text: String| Some((text, Form::Simple));
+    fn write(&self, expr: &Expr, kind: Kind) -> Option<(String, PrecedenceClass)> {
+        let simple = |text: String| Some((text, PrecedenceClass::Simple));
         pulse::walk(pulse::ITEM).ok()?;
         match expr {
             Expr::Constant(datum) => simple(self.constant(datum, kind)),
             Expr::Column(at) => {
                 let column = self.columns.get(*at)?;
                 pulse::walk(column.text.len()).ok()?;
-                Some((column.text.clone(), if column.is_compound { Form::Operator } else { Form::Simple }))
+                Some((
+                    column.text.clone(),
+                    if column.is_compound { PrecedenceClass::Operator } else { PrecedenceClass::Simple },
+                ))
             }
             Expr::Parameter(at) => simple(format!("${}", at + 1)),
             Expr::Call { callee: Callee::Operator(operator), arguments } => {
                 let form = match operator.name {
-                    "+" | "-" => Form::Arithmetic(1),
-                    "*" | "/" | "%" => Form::Arithmetic(2),
-                    _ => Form::Operator,
+                    "+" | "-" => PrecedenceClass::Arithmetic(1),
+                    "*" | "/" | "%" => PrecedenceClass::Arithmetic(2),
+                    _ => PrecedenceClass::Operator,
                 };
                 match (&arguments[..], operator.left) {
                     ([left, right], Some(kind)) => {
@@ -196,8 +202,8 @@ impl Writer<'_> {
                     let (text, form) = self.write(argument, declared)?;
                     let is_cut = declared == Kind::Text && self.kind_of(argument) == Some(Kind::Varchar);
                     written.push(match is_cut {
-                        true => format!("{}::text", wrapped(text, !self.pretty || form != Form::Simple)),
-                        false => wrapped(text, !self.pretty && form != Form::Simple),
+                        true => format!("{}::text", wrapped(text, !self.pretty || form != PrecedenceClass::Simple)),
+                        false => wrapped(text, !self.pretty && form != PrecedenceClass::Simple),
                     });
                 }
                 // These functions are written as keywords, not as calls.
@@ -216,18 +222,20 @@ impl Writer<'_> {
                     _ => return None,
                 });
                 let (text, form) = self.write(argument, from)?;
-                let is_plain = self.pretty && form == Form::Simple;
+                let is_plain = self.pretty && form == PrecedenceClass::Simple;
                 simple(format!("{}::{}", wrapped(text, !is_plain), to.name()))
             }
-            Expr::And(parts) => self.connected(parts, "AND", Form::And),
-            Expr::Or(parts) => self.connected(parts, "OR", Form::Or),
+            Expr::And(parts) => self.connected(parts, "AND", PrecedenceClass::And),
+            Expr::Or(parts) => self.connected(parts, "OR", PrecedenceClass::Or),
             Expr::Not(inner) => match &**inner {
                 Expr::IsNull(inner) => self.tested(inner, "IS NOT NULL"),
                 Expr::IsBool(inner, Some(true)) => self.tested(inner, "IS NOT TRUE"),
                 Expr::IsBool(inner, Some(false)) => self.tested(inner, "IS NOT FALSE"),
                 Expr::IsBool(inner, None) => self.tested(inner, "IS NOT UNKNOWN"),
                 Expr::InList { kind, argument, list, hashed: _ } => self.listed(*kind, argument, list, "<> ALL"),
-                inner => Some((format!("NOT {}", self.part(inner, Kind::Bool, Form::Not)?), Form::Not)),
+                inner => {
+                    Some((format!("NOT {}", self.part(inner, Kind::Bool, PrecedenceClass::Not)?), PrecedenceClass::Not))
+                }
             },
             Expr::IsNull(inner) => self.tested(inner, "IS NULL"),
             Expr::IsBool(inner, Some(true)) => self.tested(inner, "IS TRUE"),
@@ -264,12 +272,12 @@ impl Writer<'_> {
         }
     }
 
-    fn connected(&self, parts: &[Expr], word: &str, form: Form) -> Option<(String, Form)> {
-        fn flat<'e>(parts: &'e [Expr], form: Form, all: &mut Vec<&'e Expr>) {
+    fn connected(&self, parts: &[Expr], word: &str, form: PrecedenceClass) -> Option<(String, PrecedenceClass)> {
+        fn flat<'e>(parts: &'e [Expr], form: PrecedenceClass, all: &mut Vec<&'e Expr>) {
             for part in parts {
                 match part {
-                    Expr::And(inner) if form == Form::And => flat(inner, form, all),
-                    Expr::Or(inner) if form == Form::Or => flat(inner, form, all),
+                    Expr::And(inner) if form == PrecedenceClass::And => flat(inner, form, all),
+                    Expr::Or(inner) if form == PrecedenceClass::Or => flat(inner, form, all),
                     part => all.push(part),
                 }
             }
@@ -280,22 +288,22 @@ impl Writer<'_> {
         Some((written?.join(&format!(" {word} ")), form))
     }
 
-    fn tested(&self, inner: &Expr, words: &str) -> Option<(String, Form)> {
+    fn tested(&self, inner: &Expr, words: &str) -> Option<(String, PrecedenceClass)> {
         let kind = self.kind_of(inner).unwrap_or(Kind::Bool);
-        Some((format!("{} {words}", self.part(inner, kind, Form::Operator)?), Form::Operator))
+        Some((format!("{} {words}", self.part(inner, kind, PrecedenceClass::Operator)?), PrecedenceClass::Operator))
     }
 
-    fn listed(&self, kind: Kind, argument: &Expr, list: &[Expr], words: &str) -> Option<(String, Form)> {
+    fn listed(&self, kind: Kind, argument: &Expr, list: &[Expr], words: &str) -> Option<(String, PrecedenceClass)> {
         let items: Option<Vec<_>> = list.iter().map(|item| Some(self.write(item, kind)?.0)).collect();
         let items = format!("ARRAY[{}]", items?.join(", "));
         // `varchar` is compared as text.
         let (argument, items) = if kind == Kind::Varchar {
-            let argument = self.part(argument, Kind::Text, Form::Operator)?;
+            let argument = self.part(argument, Kind::Text, PrecedenceClass::Operator)?;
             (argument, if self.pretty { format!("{items}::text[]") } else { format!("({items})::text[]") })
         } else {
-            (self.part(argument, kind, Form::Operator)?, items)
+            (self.part(argument, kind, PrecedenceClass::Operator)?, items)
         };
-        Some((format!("{argument} {words} ({items})"), Form::Operator))
+        Some((format!("{argument} {words} ({items})"), PrecedenceClass::Operator))
     }
 
     fn constant(&self, datum: &Datum, kind: Kind) -> String {

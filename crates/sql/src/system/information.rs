@@ -4,14 +4,14 @@
 //! is the standard's catalog.
 
 use super::relations::{has_default, schemas, system};
-use super::{Rows, Source, definitions, deparse, int, or_null, reg, text, yes_no};
+use super::{SystemContext, SystemRows, definitions, deparse, int, or_null, reg, text, yes_no};
 use catalog::{Constraint, ConstraintKind, DATABASE, OWNER, TableInfo};
 use statement::error::SqlResult;
 use std::sync::Arc;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "information_schema_catalog_name" => Some(|_, rows| {
             rows.add([("catalog_name", text(DATABASE))]);
@@ -38,13 +38,13 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-type Named = [(&'static str, Datum); 3];
+type NameColumns = [(&'static str, Datum); 3];
 
-fn schema(source: &Source<'_>, number: u32) -> Datum {
+fn schema(source: &SystemContext<'_>, number: u32) -> Datum {
     or_null(reg::schema_name(source.snapshot, number), text)
 }
 
-fn of_table(source: &Source<'_>, table: &TableInfo) -> Named {
+fn of_table(source: &SystemContext<'_>, table: &TableInfo) -> NameColumns {
     [
         ("table_catalog", text(DATABASE)),
         ("table_schema", schema(source, table.schema)),
@@ -52,7 +52,7 @@ fn of_table(source: &Source<'_>, table: &TableInfo) -> Named {
     ]
 }
 
-fn of_constraint(source: &Source<'_>, table: &TableInfo, name: &str) -> Named {
+fn of_constraint(source: &SystemContext<'_>, table: &TableInfo, name: &str) -> NameColumns {
     [
         ("constraint_catalog", text(DATABASE)),
         ("constraint_schema", schema(source, table.schema)),
@@ -60,7 +60,7 @@ fn of_constraint(source: &Source<'_>, table: &TableInfo, name: &str) -> Named {
     ]
 }
 
-fn schemata(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn schemata(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (_, name) in schemas(source) {
         let owner = source.state().schema(&name).map_or(OWNER, |schema| &schema.owner);
         rows.add([("catalog_name", text(DATABASE)), ("schema_owner", text(owner)), ("schema_name", text(&name))]);
@@ -68,7 +68,7 @@ fn schemata(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let mut add = |schema: Datum, name: &str, is_view: bool, insertable: bool| {
         rows.add([
             ("table_catalog", text(DATABASE)),
@@ -142,7 +142,7 @@ fn of_type(kind: SqlType) -> Vec<(&'static str, Datum)> {
     all
 }
 
-fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn columns(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let usual = |number: i64| {
         vec![
             ("ordinal_position", int(number)),
@@ -153,7 +153,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
             ("is_generated", text("NEVER")),
         ]
     };
-    let mut add = |named: Named, number: i64, name: &str, kind: SqlType, rest: Vec<(&'static str, Datum)>| {
+    let mut add = |named: NameColumns, number: i64, name: &str, kind: SqlType, rest: Vec<(&'static str, Datum)>| {
         let all = named.into_iter().chain([("column_name", text(name))]);
         rows.add(all.chain(usual(number)).chain(of_type(kind)).chain(rest));
     };
@@ -214,7 +214,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn views(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for view in source.state().views() {
         rows.add([
             ("table_catalog", text(DATABASE)),
@@ -235,7 +235,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn view_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn view_tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for view in source.state().views() {
         for used in &view.uses {
             let Some((of, name)) = reg::relation_name(source.snapshot, *used) else { continue };
@@ -253,11 +253,11 @@ fn view_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Returns all constraints with their tables.
-fn all<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, &'s Constraint)> {
+fn all<'s>(source: &'s SystemContext<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, &'s Constraint)> {
     source.state().tables().flat_map(|table| table.constraints.iter().map(move |constraint| (table, constraint)))
 }
 
-fn key_columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn key_columns(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let (positions, places) = match &constraint.what {
             ConstraintKind::Check(_) => continue,
@@ -291,8 +291,8 @@ fn key_columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let mut add = |named: Named, table: Named, kind: &str, distinct: Option<bool>| {
+fn constraints(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    let mut add = |named: NameColumns, table: NameColumns, kind: &str, distinct: Option<bool>| {
         rows.add(named.into_iter().chain(table).chain([
             ("constraint_type", text(kind)),
             ("is_deferrable", yes_no(false)),
@@ -318,7 +318,7 @@ fn constraints(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 
 /// Returns the `NOT NULL` constraints, which the standard represents as checks, so that each gets a name: table, name,
 /// condition.
-fn not_nulls<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, String, String)> {
+fn not_nulls<'s>(source: &'s SystemContext<'_>) -> impl Iterator<Item = (&'s Arc<TableInfo>, String, String)> {
     let all = source.state().tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     all.filter(|(_, column)| column.not_null).map(|(table, column)| {
         let name = format!("{}_{}_{}_not_null", table.schema, table.oid, column.number);
@@ -326,7 +326,7 @@ fn not_nulls<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<TableI
     })
 }
 
-fn checks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn checks(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let ConstraintKind::Check(check) = &constraint.what else { continue };
         let clause = text(format!("({})", deparse::check(source.snapshot, source.env, table, check, false)?));
@@ -338,7 +338,7 @@ fn checks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn references(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn references(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let ConstraintKind::ForeignKey(key) = &constraint.what else { continue };
         let parent = source.state().table_numbered(key.parent);
@@ -358,7 +358,11 @@ fn references(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Returns the columns that a constraint uses: its own, or the referenced ones, with their table.
-fn used(source: &Source<'_>, table: &Arc<TableInfo>, constraint: &Constraint) -> Option<(Arc<TableInfo>, Vec<usize>)> {
+fn used(
+    source: &SystemContext<'_>,
+    table: &Arc<TableInfo>,
+    constraint: &Constraint,
+) -> Option<(Arc<TableInfo>, Vec<usize>)> {
     Some(match &constraint.what {
         ConstraintKind::PrimaryKey { index } | ConstraintKind::Unique { index } => {
             (Arc::clone(table), table.indexes.get(*index)?.columns.clone())
@@ -372,7 +376,7 @@ fn used(source: &Source<'_>, table: &Arc<TableInfo>, constraint: &Constraint) ->
     })
 }
 
-fn constraint_columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn constraint_columns(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let Some((of, columns)) = used(source, table, constraint) else { continue };
         for column in columns.into_iter().filter_map(|at| of.columns.get(at)) {
@@ -383,7 +387,7 @@ fn constraint_columns(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()>
     Ok(())
 }
 
-fn constraint_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn constraint_tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (table, constraint) in all(source) {
         let is_check = matches!(constraint.what, ConstraintKind::Check(_));
         let Some((of, _)) = used(source, table, constraint).filter(|_| !is_check) else { continue };
@@ -392,7 +396,7 @@ fn constraint_tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> 
     Ok(())
 }
 
-fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn sequences(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let is_identity = |number: u32| {
         let mut columns = source.state().tables().flat_map(|table| &table.columns);
         columns.any(|column| column.identity.is_some_and(|identity| identity.sequence == number))
@@ -421,7 +425,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn character_sets(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn character_sets(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     rows.add([
         ("character_set_name", text("UTF8")),
         ("character_repertoire", text("UCS")),

@@ -7,7 +7,7 @@
 
 use super::functions::{integer, line, snapshot};
 use super::server::DATABASE_OID;
-use super::{Rows, Source, array, int, oid, or_null, text, yes};
+use super::{SystemContext, SystemRows, array, int, oid, or_null, text, yes};
 use catalog::CatalogState;
 use engine::{Advisory, LockView, Table, Waited, Wanted};
 use statement::error::SqlResult;
@@ -27,16 +27,16 @@ fn pid(session: Option<&str>) -> Option<i32> {
 }
 
 /// Locks, and the sessions of their transactions.
-struct Locks {
+struct LockList {
     all: Vec<LockView>,
     sessions: HashMap<u64, i32>,
 }
 
-impl Locks {
-    fn of(snapshot: &catalog::CatalogSnapshot) -> Locks {
+impl LockList {
+    fn of(snapshot: &catalog::CatalogSnapshot) -> LockList {
         let all = snapshot.provider.as_ref().map(|provider| provider.locks()).unwrap_or_default();
         let of = |lock: &LockView| Some((lock.transaction, pid(lock.session.as_deref())?));
-        Locks { sessions: all.iter().filter_map(of).collect(), all }
+        LockList { sessions: all.iter().filter_map(of).collect(), all }
     }
 
     /// Returns the process ID of a transaction's session; 0, as in PostgreSQL, for a transaction without a process.
@@ -54,13 +54,13 @@ impl Locks {
 }
 
 /// OIDs of relations by the engine's table numbers. A table that was replaced, or is not committed, has none.
-struct Relations(HashMap<u32, u32>);
+struct RelationOids(HashMap<u32, u32>);
 
-impl Relations {
-    fn of(state: &CatalogState) -> Relations {
+impl RelationOids {
+    fn of(state: &CatalogState) -> RelationOids {
         let tables = state.tables().map(|table| (table.table.number(), table.oid));
         let sequences = state.sequences().map(|sequence| (sequence.shared.lock.number(), sequence.oid));
-        Relations(tables.chain(sequences).collect())
+        RelationOids(tables.chain(sequences).collect())
     }
 
     fn locked_by(&self, lock: &LockView) -> Datum {
@@ -73,9 +73,9 @@ fn pids(pids: Vec<i32>) -> Datum {
 }
 
 /// Adds the rows of `overtake.locks`.
-pub(super) fn locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let locks = Locks::of(source.snapshot);
-    let relations = Relations::of(source.state());
+pub(super) fn locks(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    let locks = LockList::of(source.snapshot);
+    let relations = RelationOids::of(source.state());
     for lock in &locks.all {
         rows.add([
             ("relation", relations.locked_by(lock)),
@@ -136,9 +136,9 @@ fn xid(transaction: u64) -> Datum {
 }
 
 /// Adds the rows of `pg_locks`.
-pub(super) fn pg_locks(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
-    let locks = Locks::of(source.snapshot);
-    let relations = Relations::of(source.state());
+pub(super) fn pg_locks(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    let locks = LockList::of(source.snapshot);
+    let relations = RelationOids::of(source.state());
     // Transactions that block others, or wait, hold the lock on themselves.
     let mut alive = BTreeMap::new();
     for lock in &locks.all {
@@ -240,7 +240,7 @@ pub(crate) fn circle(state: &CatalogState, circle: &[Waited]) -> String {
 /// Executes `pg_blocking_pids`. A woken waiter does not count as waiting, though it may wait again.
 fn blocking_pids(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let waiter = integer(args.first())? as i32;
-    let locks = Locks::of(snapshot(env)?);
+    let locks = LockList::of(snapshot(env)?);
     let waits = |lock: &&LockView| !lock.granted && !lock.woken && locks.whose(lock.transaction) == waiter;
     let mut all: Vec<i32> = locks.all.iter().filter(waits).flat_map(|lock| locks.blockers(lock)).collect();
     all.sort_unstable();

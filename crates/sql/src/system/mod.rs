@@ -39,24 +39,24 @@ use types::PG_CATALOG;
 use types::datum::Datum;
 
 /// Sources of the rows: the statement's catalog snapshot and its session.
-pub(crate) struct Source<'s> {
+pub(crate) struct SystemContext<'s> {
     pub(crate) snapshot: &'s CatalogSnapshot,
     pub(crate) env: &'s Env,
 }
 
-impl Source<'_> {
+impl SystemContext<'_> {
     pub(crate) fn state(&self) -> &CatalogState {
         &self.snapshot.state
     }
 }
 
 /// Rows of one table that are being collected.
-pub(crate) struct Rows<'t> {
+pub(crate) struct SystemRows<'t> {
     table: &'t SystemTable,
     rows: Vec<Box<[Datum]>>,
 }
 
-impl Rows<'_> {
+impl SystemRows<'_> {
     /// Adds a row. Columns that are not given are null, or the empty value of their type if they are never null.
     pub(crate) fn add(&mut self, values: impl IntoIterator<Item = (&'static str, Datum)>) {
         let columns = &self.table.columns;
@@ -133,10 +133,10 @@ pub(crate) fn or_null<T>(value: Option<T>, of: impl FnOnce(T) -> Datum) -> Datum
     value.map_or(Datum::Null, of)
 }
 
-type Fill = fn(&Source<'_>, &mut Rows<'_>) -> SqlResult<()>;
+type TableFill = fn(&SystemContext<'_>, &mut SystemRows<'_>) -> SqlResult<()>;
 
 /// Returns the function that computes the rows of a table.
-fn filled(schema: &str, name: &str) -> Option<Fill> {
+fn filled(schema: &str, name: &str) -> Option<TableFill> {
     match (schema, name) {
         (INFORMATION_SCHEMA, _) => return information::filled(name),
         (PG_CATALOG, "pg_get_keywords()") => return Some(keywords),
@@ -153,7 +153,7 @@ fn filled(schema: &str, name: &str) -> Option<Fill> {
 }
 
 /// Adds the keywords of PostgreSQL 15.
-fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn keywords(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for word in Keyword::ALL {
         let (code, about) = match word.category() {
             KeywordCategory::Unreserved => ("U", "unreserved"),
@@ -179,8 +179,8 @@ fn keywords(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 /// Errors of the functions that compute the rows.
 pub(crate) fn rows(table: &SystemTable, env: &Env) -> SqlResult<Vec<Box<[Datum]>>> {
     let Some(snapshot) = env.catalog_snapshot.as_deref() else { return Ok(Vec::new()) };
-    let mut rows = Rows { table, rows: Vec::new() };
-    let source = Source { snapshot, env };
+    let mut rows = SystemRows { table, rows: Vec::new() };
+    let source = SystemContext { snapshot, env };
     if let Some(Relation::Sequence(sequence)) = snapshot.state.relation_numbered(table.oid) {
         relations::row_of_sequence(sequence, &mut rows);
     } else if let Some(fill) = filled(&table.schema, &table.name) {

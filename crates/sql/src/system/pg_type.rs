@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** an OID is PostgreSQL's own for the same object.
 
-use super::{Rows, Source, array, int, oid, pseudo, text, yes};
+use super::{SystemContext, SystemRows, array, int, oid, pseudo, text, yes};
 use statement::error::SqlResult;
 use std::sync::LazyLock;
 use types::Kind;
@@ -19,7 +19,7 @@ pub(super) const HEAP: u32 = 2;
 pub(super) const BTREE: u32 = 403;
 pub(super) const HASH: u32 = 405;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_type" => Some(types),
         "pg_proc" => Some(functions),
@@ -109,7 +109,7 @@ pub(super) fn function_oid(name: &str) -> Datum {
     oid(function_number(name).unwrap_or(0))
 }
 
-fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn types(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for kind in Kind::all() {
         let [input, output, receive, send] = by_text(kind);
         let is_pseudo = matches!(kind, Kind::Unknown | Kind::Void);
@@ -164,7 +164,7 @@ fn types(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Line of `functions.tsv`.
-struct Line {
+struct FunctionLine {
     oid: u32,
     name: &'static str,
     kind: &'static str,
@@ -176,10 +176,10 @@ struct Line {
     source: &'static str,
 }
 
-static FUNCTIONS: LazyLock<Vec<Line>> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<Vec<FunctionLine>> = LazyLock::new(|| {
     let line = |line: &'static str| {
         let mut parts = line.split('\t');
-        Some(Line {
+        Some(FunctionLine {
             oid: parts.next()?.parse().ok()?,
             name: parts.next()?,
             kind: parts.next()?,
@@ -200,13 +200,13 @@ pub(super) fn function_number(name: &str) -> Option<u32> {
 }
 
 /// Line of `descriptions.tsv`: PostgreSQL's comment on a type, a function or an operator.
-struct Said {
+struct DescriptionLine {
     class: u32,
     oid: u32,
     text: &'static str,
 }
 
-static DESCRIPTIONS: LazyLock<Vec<Said>> = LazyLock::new(|| {
+static DESCRIPTIONS: LazyLock<Vec<DescriptionLine>> = LazyLock::new(|| {
     let line = |line: &'static str| {
         let mut parts = line.splitn(3, '\t');
         let class = match parts.next()? {
@@ -214,7 +214,7 @@ static DESCRIPTIONS: LazyLock<Vec<Said>> = LazyLock::new(|| {
             "f" => PG_PROC,
             _ => PG_OPERATOR,
         };
-        Some(Said { class, oid: parts.next()?.parse().ok()?, text: parts.next()? })
+        Some(DescriptionLine { class, oid: parts.next()?.parse().ok()?, text: parts.next()? })
     };
     include_str!("descriptions.tsv").lines().filter_map(line).collect()
 });
@@ -232,7 +232,7 @@ pub(super) fn description(catalog: Option<&str>, oid: u32) -> Option<&'static st
         Some("pg_operator") => Some(PG_OPERATOR),
         Some(_) => return None,
     };
-    let is_it = |said: &&Said| said.oid == oid && class.is_none_or(|class| class == said.class);
+    let is_it = |said: &&DescriptionLine| said.oid == oid && class.is_none_or(|class| class == said.class);
     DESCRIPTIONS.iter().find(is_it).map(|said| said.text)
 }
 
@@ -256,7 +256,7 @@ pub(super) fn function_types(oid: u32) -> Option<(String, String)> {
 }
 
 /// Returns true if this server has the function: it can be called by its name, or is an I/O function of a type.
-fn is_here(line: &Line, io: &[String]) -> bool {
+fn is_here(line: &FunctionLine, io: &[String]) -> bool {
     let is_type = |number: &u32| type_shown(*number).is_some();
     if !line.arguments.iter().chain([&line.result]).all(is_type) {
         return false;
@@ -284,9 +284,9 @@ fn helpers() -> impl Iterator<Item = String> {
     pseudo::functions().chain(of_modifiers).chain(others).chain(super::classes::functions())
 }
 
-fn functions(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn functions(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let io: Vec<String> = Kind::all().flat_map(by_text).chain(helpers()).collect();
-    let of_operator = |line: &Line| HERE.iter().any(|operator| operator.code == line.oid);
+    let of_operator = |line: &FunctionLine| HERE.iter().any(|operator| operator.code == line.oid);
     for line in FUNCTIONS.iter().filter(|line| is_here(line, &io) || of_operator(line)) {
         rows.add([
             ("oid", oid(line.oid)),
@@ -372,7 +372,7 @@ pub(super) fn has_operator(number: u32) -> bool {
     HERE.iter().any(|line| line.oid == number)
 }
 
-fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn operators(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let if_here = |number: u32| oid(if has_operator(number) { number } else { 0 });
     for line in HERE.iter() {
         rows.add([
@@ -395,7 +395,7 @@ fn operators(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the declared casts, not the I/O conversions by way of text that every type has.
-fn casts(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn casts(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     const FIRST: u32 = 10_035;
     let mut number = FIRST;
     for from in Kind::scalars().filter(|kind| !matches!(kind, Kind::Unknown | Kind::Void)) {
@@ -445,7 +445,7 @@ pub(super) fn collation_name(number: u32) -> Option<&'static str> {
     COLLATIONS[1..].iter().find(|(own, ..)| *own == number).map(|(_, name, ..)| *name)
 }
 
-fn collations(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn collations(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name, provider, encoding, locale) in COLLATIONS {
         rows.add([
             ("oid", oid(number)),
@@ -462,7 +462,7 @@ fn collations(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn languages(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn languages(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     rows.add([("oid", oid(12)), ("lanname", text("internal")), ("lanowner", oid(super::server::SUPERUSER))]);
     Ok(())
 }

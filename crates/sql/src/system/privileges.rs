@@ -16,7 +16,7 @@ use types::ops::get::text as words;
 use types::ops::{CallContext, Function};
 
 /// Privilege that a call asks for.
-struct Wanted {
+struct WantedPrivilege {
     /// True if the privilege only allows reading.
     reads: bool,
     /// True if the privilege includes the grant option.
@@ -24,25 +24,27 @@ struct Wanted {
 }
 
 /// Privileges of a kind of object. The first `reading` of them only allow reading.
-struct Known {
+struct PrivilegeKind {
     words: &'static [&'static str],
     reading: usize,
 }
 
-const OF_TABLES: Known =
-    Known { words: &["select", "insert", "update", "delete", "truncate", "references", "trigger", "rule"], reading: 1 };
-const OF_COLUMNS: Known = Known { words: &["select", "insert", "update", "references"], reading: 1 };
-const OF_SEQUENCES: Known = Known { words: &["select", "usage", "update"], reading: 1 };
-const OF_SCHEMAS: Known = Known { words: &["usage", "create"], reading: 1 };
-const OF_DATABASES: Known = Known { words: &["connect", "temporary", "temp", "create"], reading: 4 };
-const OF_FUNCTIONS: Known = Known { words: &["execute"], reading: 1 };
-const USABLE: Known = Known { words: &["usage"], reading: 1 };
-const OF_TABLESPACES: Known = Known { words: &["create"], reading: 1 };
-const OF_ROLES: Known = Known { words: &["usage", "member", "set"], reading: 3 };
+const OF_TABLES: PrivilegeKind = PrivilegeKind {
+    words: &["select", "insert", "update", "delete", "truncate", "references", "trigger", "rule"],
+    reading: 1,
+};
+const OF_COLUMNS: PrivilegeKind = PrivilegeKind { words: &["select", "insert", "update", "references"], reading: 1 };
+const OF_SEQUENCES: PrivilegeKind = PrivilegeKind { words: &["select", "usage", "update"], reading: 1 };
+const OF_SCHEMAS: PrivilegeKind = PrivilegeKind { words: &["usage", "create"], reading: 1 };
+const OF_DATABASES: PrivilegeKind = PrivilegeKind { words: &["connect", "temporary", "temp", "create"], reading: 4 };
+const OF_FUNCTIONS: PrivilegeKind = PrivilegeKind { words: &["execute"], reading: 1 };
+const USABLE: PrivilegeKind = PrivilegeKind { words: &["usage"], reading: 1 };
+const OF_TABLESPACES: PrivilegeKind = PrivilegeKind { words: &["create"], reading: 1 };
+const OF_ROLES: PrivilegeKind = PrivilegeKind { words: &["usage", "member", "set"], reading: 3 };
 
-impl Known {
+impl PrivilegeKind {
     /// Parses a list of privileges, any of which is enough.
-    fn read(&self, list: &str) -> SqlResult<Vec<Wanted>> {
+    fn read(&self, list: &str) -> SqlResult<Vec<WantedPrivilege>> {
         let one = |written: &str| {
             let lower = written.trim().to_lowercase();
             let (word, grants) =
@@ -55,7 +57,7 @@ impl Known {
                 SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
             };
             let at = self.words.iter().position(|known| *known == word).ok_or_else(unknown)?;
-            Ok(Wanted { reads: at < self.reading, grants })
+            Ok(WantedPrivilege { reads: at < self.reading, grants })
         };
         list.split(',').map(one).collect()
     }
@@ -83,18 +85,18 @@ fn no_role(name: &str) -> SqlError {
 }
 
 /// Properties of an object that privileges depend on.
-struct Object {
+struct PrivilegeObject {
     owner: Option<String>,
     is_system: bool,
 }
 
-impl Object {
-    const OF_SYSTEM: Object = Object { owner: None, is_system: true };
+impl PrivilegeObject {
+    const OF_SYSTEM: PrivilegeObject = PrivilegeObject { owner: None, is_system: true };
 }
 
-type Find = fn(&CatalogSnapshot, &Datum) -> SqlResult<Option<Object>>;
+type FindObject = fn(&CatalogSnapshot, &Datum) -> SqlResult<Option<PrivilegeObject>>;
 
-fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
+fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
     let of = match given {
         Datum::Text(name) => reg::relation_number(snapshot, name)?,
         other => number(other)?,
@@ -103,12 +105,12 @@ fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Objec
         Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
         Some(Relation::View(view)) => &view.owner,
         Some(Relation::Sequence(sequence)) => &sequence.owner,
-        None => return Ok(catalog::system::numbered(of, Some(snapshot)).map(|_| Object::OF_SYSTEM)),
+        None => return Ok(catalog::system::numbered(of, Some(snapshot)).map(|_| PrivilegeObject::OF_SYSTEM)),
     };
-    Ok(Some(Object { owner: Some(owner.clone()), is_system: false }))
+    Ok(Some(PrivilegeObject { owner: Some(owner.clone()), is_system: false }))
 }
 
-fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
+fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
     let name = match given {
         Datum::Text(name) if reg::schema_number(snapshot, name).is_none() => {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
@@ -117,12 +119,12 @@ fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>
         other => reg::schema_name(snapshot, number(other)?),
     };
     Ok(name.map(|name| match snapshot.state.schema(&name) {
-        Some(schema) => Object { owner: Some(schema.owner.clone()), is_system: false },
-        None => Object::OF_SYSTEM,
+        Some(schema) => PrivilegeObject { owner: Some(schema.owner.clone()), is_system: false },
+        None => PrivilegeObject::OF_SYSTEM,
     }))
 }
 
-fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
+fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
     let is_ours = match given {
         Datum::Text(name) if **name != *catalog::DATABASE => {
             return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")));
@@ -130,17 +132,23 @@ fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Object>> {
         Datum::Text(_) => true,
         other => number(other)? == super::server::DATABASE_OID,
     };
-    Ok(is_ours.then_some(Object { owner: None, is_system: false }))
+    Ok(is_ours.then_some(PrivilegeObject { owner: None, is_system: false }))
 }
 
 /// Returns the object for functions, types, languages and tablespaces: all of them are the system's.
-fn of_system(_: &CatalogSnapshot, _: &Datum) -> SqlResult<Option<Object>> {
-    Ok(Some(Object::OF_SYSTEM))
+fn of_system(_: &CatalogSnapshot, _: &Datum) -> SqlResult<Option<PrivilegeObject>> {
+    Ok(Some(PrivilegeObject::OF_SYSTEM))
 }
 
 /// Evaluates a privilege function. The arguments are an optional role, the object, a column if `has_column`, and the
 /// privilege.
-fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
+fn has(
+    known: &PrivilegeKind,
+    find: FindObject,
+    has_column: bool,
+    args: &[Datum],
+    env: &dyn CallContext,
+) -> SqlResult<Datum> {
     let snapshot = snapshot(env)?;
     let rest = if has_column { 3 } else { 2 };
     let who = match args.len().checked_sub(rest) {
@@ -157,7 +165,7 @@ fn has(known: &Known, find: Find, has_column: bool, args: &[Datum], env: &dyn Ca
     {
         return Ok(Datum::Null);
     }
-    let may = |wanted: &Wanted| {
+    let may = |wanted: &WantedPrivilege| {
         is_superuser || object.owner.as_ref() == Some(&name) || (!wanted.grants && (wanted.reads || !object.is_system))
     };
     Ok(Datum::Bool(wanted.iter().any(may)))

@@ -1,6 +1,6 @@
 //! Rows of `pg_type` for pseudo-types, and their I/O functions.
 
-use super::{Rows, int, oid, text, yes};
+use super::{SystemRows, int, oid, text, yes};
 use types::pseudo::{PseudoType, TABLE};
 
 /// Returns the I/O functions of a pseudo-type: in, out, receive, send.
@@ -18,7 +18,7 @@ pub(super) fn functions() -> impl Iterator<Item = String> {
 }
 
 /// Adds the rows of pseudo-types to `pg_type`.
-pub(super) fn add_rows(rows: &mut Rows<'_>) {
+pub(super) fn add_rows(rows: &mut SystemRows<'_>) {
     for one in &TABLE {
         let [input, output, receive, send] = by_text(one).map(|name| super::pg_type::function_oid(&name));
         let none = || oid(0);

@@ -4,7 +4,7 @@
 //! which stay the same while the catalog does.
 
 use super::pg_type::{alignment, by_value, collation, storage};
-use super::{Rows, Source, deparse, int, oid, text, yes};
+use super::{SystemContext, SystemRows, deparse, int, oid, text, yes};
 use catalog::SystemTable;
 use catalog::system::{OF_SEQUENCE, SCHEMAS};
 use catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
@@ -24,7 +24,7 @@ const PG_CONSTRAINT: u32 = 2606;
 const PG_REWRITE: u32 = 2618;
 const PG_EXTENSION: u32 = 3079;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_namespace" => Some(namespaces),
         "pg_class" => Some(classes),
@@ -40,11 +40,11 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
 }
 
 /// Returns all system tables, the server's included.
-pub(super) fn system(source: &Source<'_>) -> Vec<Arc<SystemTable>> {
+pub(super) fn system(source: &SystemContext<'_>) -> Vec<Arc<SystemTable>> {
     catalog::system::tables().iter().cloned().chain(catalog::system::provided(Some(source.snapshot))).collect()
 }
 
-fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn namespaces(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name) in schemas(source) {
         let own = source.state().schema(&name);
         // The owner of the database owns this schema, as in PostgreSQL.
@@ -62,7 +62,7 @@ fn namespaces(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Returns all schemas: the fixed ones and the catalog's.
-pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
+pub(super) fn schemas(source: &SystemContext<'_>) -> Vec<(u32, String)> {
     let fixed = SCHEMAS
         .iter()
         .filter(|(_, name)| *name != catalog::system::OWN_SCHEMA || source.snapshot.provider.is_some())
@@ -71,11 +71,11 @@ pub(super) fn schemas(source: &Source<'_>) -> Vec<(u32, String)> {
 }
 
 /// Returns the OID of a relation's owner.
-fn owner(source: &Source<'_>, name: &str) -> Datum {
+fn owner(source: &SystemContext<'_>, name: &str) -> Datum {
     oid(super::server::role_number(source.snapshot, name).unwrap_or(super::server::SUPERUSER))
 }
 
-fn classes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in system(source) {
         let schema = reg_schema(&table.schema);
         rows.add([
@@ -176,7 +176,7 @@ fn attribute(of: u32, name: &str, number: i64, kind: SqlType) -> Vec<(&'static s
     ]
 }
 
-fn attributes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn attributes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in system(source) {
         for (column, number) in table.columns.iter().zip(1..) {
             let mut row = attribute(table.oid, &column.name, number, column.kind.into());
@@ -243,14 +243,16 @@ pub(super) fn has_default(column: &ColumnDef) -> bool {
 }
 
 /// Returns all defaults with their OIDs.
-fn numbered_defaults<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (u32, &'s Arc<TableInfo>, &'s ColumnDef)> {
+fn numbered_defaults<'s>(
+    source: &'s SystemContext<'_>,
+) -> impl Iterator<Item = (u32, &'s Arc<TableInfo>, &'s ColumnDef)> {
     let all = source.state().tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     all.filter(|(_, column)| has_default(column))
         .zip(UNNUMBERED..)
         .map(|((table, column), number)| (number, table, column))
 }
 
-fn defaults(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn defaults(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, table, column) in numbered_defaults(source) {
         let Some(default) = &column.default else { continue };
         rows.add([
@@ -263,7 +265,7 @@ fn defaults(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn sequences(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for sequence in source.state().sequences() {
         rows.add([
             ("seqrelid", oid(sequence.oid)),
@@ -280,7 +282,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the row of a sequence that is read like a table. Nothing is logged, so no value is taken ahead.
-pub(super) fn row_of_sequence(sequence: &Sequence, rows: &mut Rows<'_>) {
+pub(super) fn row_of_sequence(sequence: &Sequence, rows: &mut SystemRows<'_>) {
     let value = *sequence.value.locked();
     rows.add([("last_value", int(value.last)), ("log_cnt", int(0)), ("is_called", yes(value.is_called))]);
 }
@@ -290,7 +292,7 @@ fn rule_number(view: u32) -> u32 {
     UNNUMBERED | (1 << 29) | view
 }
 
-fn rules(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn rules(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for view in source.state().views() {
         rows.add([
             ("oid", oid(rule_number(view.oid))),
@@ -307,7 +309,7 @@ fn rules(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the comments on objects and their columns.
-fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn descriptions(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let state = source.state();
     let mut add = |class: u32, of: u32, column: i16, said: Option<&str>| {
         if let Some(said) = said {
@@ -351,7 +353,7 @@ fn descriptions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Returns the sequences that columns own.
-fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>, u32, i16)> {
+fn owned<'s>(source: &'s SystemContext<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>, u32, i16)> {
     source.state().sequences().filter_map(|sequence| sequence.owned_by.map(|(table, column)| (sequence, table, column)))
 }
 
@@ -359,7 +361,7 @@ fn owned<'s>(source: &'s Source<'_>) -> impl Iterator<Item = (&'s Arc<Sequence>,
 const OWN_EXTENSION: u32 = 13_209;
 const OWN_SCHEMA_OID: u32 = 13_208;
 
-fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn extensions(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     if source.snapshot.provider.is_some() {
         rows.add([
             ("oid", oid(OWN_EXTENSION)),
@@ -376,7 +378,7 @@ fn extensions(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 ///
 /// # Errors
 /// Errors that must end the statement: a timeout, a cancel, `53200`.
-fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<Option<u32>> {
+fn key_relied_on(source: &SystemContext<'_>, view: &ViewInfo, table: u32) -> SqlResult<Option<u32>> {
     use catalog::ConstraintKind::PrimaryKey;
     // Views without GROUP BY need not be bound for this.
     let may_group = || view.text.to_ascii_lowercase().contains("group");
@@ -401,7 +403,7 @@ fn key_relied_on(source: &Source<'_>, view: &ViewInfo, table: u32) -> SqlResult<
     }
 }
 
-fn dependencies(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn dependencies(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let mut add =
         |(class, of, column): (u32, u32, i16), (other_class, other, other_column): (u32, u32, i16), how: &str| {
             rows.add([

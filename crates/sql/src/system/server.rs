@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every owner of an object has a role, so OIDs of owners can be looked up.
 
-use super::{Rows, Source, array, int, oid, or_null, text, yes};
+use super::{SystemContext, SystemRows, array, int, oid, or_null, text, yes};
 use catalog::{CatalogSnapshot, DATABASE};
 use settings::roles::{Role, SettingList};
 use statement::error::SqlResult;
@@ -15,7 +15,7 @@ pub(super) const DATABASE_OWNER: u32 = 6171;
 /// PostgreSQL's OID of the database `postgres`.
 pub(super) const DATABASE_OID: u32 = 5;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_database" => Some(databases),
         "pg_roles" => Some(roles),
@@ -47,7 +47,7 @@ pub(super) fn role_number(snapshot: &CatalogSnapshot, name: &str) -> Option<u32>
     snapshot.roles.get(name).map(|role| role.oid)
 }
 
-fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn databases(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     rows.add([
         ("oid", oid(DATABASE_OID)),
         ("datname", text(DATABASE)),
@@ -63,7 +63,7 @@ fn databases(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn roles(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn roles(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name, role) in all_roles(source.snapshot) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name)), ("rolpassword", text("********"))]);
@@ -101,7 +101,7 @@ fn config(settings: &SettingList) -> Datum {
 }
 
 /// Adds the settings of `ALTER ROLE SET` and `ALTER DATABASE SET`.
-fn role_settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn role_settings(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let mut add = |database: u32, role: u32, settings: &SettingList| {
         if !settings.is_empty() {
             rows.add([("setdatabase", oid(database)), ("setrole", oid(role)), ("setconfig", config(settings))]);
@@ -129,7 +129,7 @@ fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
     ]
 }
 
-fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn authids(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     // Password verifiers are shown to superusers only.
     let asks = source.snapshot.roles.get(&source.env.user);
     let is_asked_by_superuser = asks.is_some_and(|role| role.is_superuser);
@@ -145,7 +145,7 @@ fn authids(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn users(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn users(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name, role) in all_roles(source.snapshot).into_iter().filter(|(_, _, role)| role.may_log_in) {
         rows.add([
             ("usename", text(name)),
@@ -160,7 +160,7 @@ fn users(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn settings(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let mut all: Vec<_> = source.env.settings.rows().collect();
     all.sort_by_key(|line| line.name.to_lowercase());
     for line in all {
@@ -185,14 +185,14 @@ fn settings(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn tablespaces(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn tablespaces(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name) in [(1663, "pg_default"), (1664, "pg_global")] {
         rows.add([("oid", oid(number)), ("spcname", text(name)), ("spcowner", oid(SUPERUSER))]);
     }
     Ok(())
 }
 
-fn descriptions(_: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn descriptions(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     rows.add([
         ("objoid", oid(DATABASE_OID)),
         ("classoid", oid(1262)),

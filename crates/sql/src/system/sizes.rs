@@ -16,7 +16,7 @@ use types::{Kind, SqlType};
 const SEQUENCE_BYTES: u64 = 8192;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum RelationPart {
     /// Rows; of an index, its nodes.
     Own,
     Indexes,
@@ -54,7 +54,7 @@ fn indexes(table: &TableInfo) -> u64 {
 }
 
 /// Returns the bytes of a relation; `None` if it does not exist.
-fn bytes(snapshot: &CatalogSnapshot, of: u32, part: Part) -> Option<u64> {
+fn bytes(snapshot: &CatalogSnapshot, of: u32, part: RelationPart) -> Option<u64> {
     let (own, indexes) = match snapshot.state.relation_numbered(of) {
         Some(Relation::Table(table)) => (rows(table), indexes(table)),
         Some(Relation::Index { table, position }) => {
@@ -65,9 +65,9 @@ fn bytes(snapshot: &CatalogSnapshot, of: u32, part: Part) -> Option<u64> {
         None => catalog::system::numbered(of, Some(snapshot)).map(|_| (0, 0))?,
     };
     Some(match part {
-        Part::Own => own,
-        Part::Indexes => indexes,
-        Part::All => own + indexes,
+        RelationPart::Own => own,
+        RelationPart::Indexes => indexes,
+        RelationPart::All => own + indexes,
     })
 }
 
@@ -75,14 +75,14 @@ fn counted(bytes: Option<u64>) -> Datum {
     bytes.map_or(Datum::Null, |bytes| Datum::Int8(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-fn of(part: Part, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
+fn of(part: RelationPart, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(counted(bytes(snapshot(env)?, number(&args[0])?, part)))
 }
 
 fn of_fork(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match words(&args[1])? {
-        "main" => of(Part::Own, args, env),
-        "fsm" | "vm" | "init" => Ok(counted(bytes(snapshot(env)?, number(&args[0])?, Part::Own).map(|_| 0))),
+        "main" => of(RelationPart::Own, args, env),
+        "fsm" | "vm" | "init" => Ok(counted(bytes(snapshot(env)?, number(&args[0])?, RelationPart::Own).map(|_| 0))),
         _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
             .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")),
     }
@@ -144,11 +144,11 @@ fn pretty(bytes: i64) -> String {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Int8, Name, Oid, Regclass, Text};
     vec![
-        line("pg_relation_size", &[Regclass], Int8, |a, env| of(Part::Own, a, env)),
+        line("pg_relation_size", &[Regclass], Int8, |a, env| of(RelationPart::Own, a, env)),
         line("pg_relation_size", &[Regclass, Text], Int8, of_fork),
-        line("pg_table_size", &[Regclass], Int8, |a, env| of(Part::Own, a, env)),
-        line("pg_indexes_size", &[Regclass], Int8, |a, env| of(Part::Indexes, a, env)),
-        line("pg_total_relation_size", &[Regclass], Int8, |a, env| of(Part::All, a, env)),
+        line("pg_table_size", &[Regclass], Int8, |a, env| of(RelationPart::Own, a, env)),
+        line("pg_indexes_size", &[Regclass], Int8, |a, env| of(RelationPart::Indexes, a, env)),
+        line("pg_total_relation_size", &[Regclass], Int8, |a, env| of(RelationPart::All, a, env)),
         line("pg_database_size", &[Oid], Int8, of_database),
         line("pg_database_size", &[Name], Int8, of_database),
         line("pg_tablespace_size", &[Oid], Int8, of_tablespace),

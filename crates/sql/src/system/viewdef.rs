@@ -4,7 +4,7 @@
 //! **Invariant:** the text has the same meaning when it is parsed again. A query with a part of an unknown kind is not
 //! written at all.
 
-use super::deparse::{Shown, Writer};
+use super::deparse::{DeparsedColumn, Deparser};
 use super::{quoted, reg};
 use crate::session::Env;
 use catalog::{CatalogSnapshot, Relation, ViewInfo};
@@ -49,8 +49,8 @@ pub(super) fn query(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, pret
     let mut scope = NameScope::default();
     binder.from(from, &mut scope).ok()?;
     let columns = columns(&scope);
-    let writer = Writer { snapshot, env, columns: &columns, pretty };
-    let all = Query { binder, scope: &scope, writer, view };
+    let writer = Deparser { snapshot, env, columns: &columns, pretty };
+    let all = QueryDeparser { binder, scope: &scope, writer, view };
     let mut written = all.targets(distinct, list)?;
     written.push_str(&all.sources(from)?);
     if let Some(condition) = condition {
@@ -67,29 +67,29 @@ pub(super) fn query(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, pret
 }
 
 /// Returns all columns of FROM by their positions in the row.
-fn columns(scope: &NameScope<'_>) -> Vec<Shown> {
+fn columns(scope: &NameScope<'_>) -> Vec<DeparsedColumn> {
     let mut all = Vec::new();
     for relation in &scope.relations {
         for (column, value) in relation.columns.iter().zip(&relation.values) {
             let Expr::Column(at) = value else { continue };
             while all.len() <= *at {
-                all.push(Shown::default());
+                all.push(DeparsedColumn::default());
             }
             let text = format!("{}.{}", quoted(&relation.alias), quoted(&column.name));
-            all[*at] = Shown { text, kind: Some(column.kind.kind), is_compound: false };
+            all[*at] = DeparsedColumn { text, kind: Some(column.kind.kind), is_compound: false };
         }
     }
     all
 }
 
-struct Query<'q> {
+struct QueryDeparser<'q> {
     binder: Binder<'q>,
     scope: &'q NameScope<'q>,
-    writer: Writer<'q>,
+    writer: Deparser<'q>,
     view: &'q ViewInfo,
 }
 
-impl Query<'_> {
+impl QueryDeparser<'_> {
     fn targets(&self, distinct: &Distinct, list: &[SelectItem]) -> Option<String> {
         let mut targets: Vec<(String, String)> = Vec::new();
         for SelectItem { value, label: _, span: _ } in list {
@@ -282,7 +282,7 @@ pub(super) fn as_written(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo,
     let notes = binder.take_notes();
     let mut edits = Edits::default();
     let relations = relations(&notes);
-    ast::visit::query(&tree, &mut Qualifier { snapshot, text, relations, edits: &mut edits });
+    ast::visit::query(&tree, &mut PathQualifier { snapshot, text, relations, edits: &mut edits });
     name_literals(text, &notes, &mut edits, |oid| reg::relation_shown(snapshot, oid));
     let whole = Span::new(0, text.len());
     let is_right = |text: &String| plan.is_none_or(|plan| is_same(snapshot, env, view, plan, text));
@@ -349,7 +349,7 @@ fn name_column(item: &SelectItem, name: &str, edits: &mut Edits) -> Option<()> {
 }
 
 /// Visitor that adds the schemas of relations to names that need them, and removes them from those that do not.
-struct Qualifier<'q> {
+struct PathQualifier<'q> {
     snapshot: &'q CatalogSnapshot,
     text: &'q str,
     /// OIDs of relations by the first bytes of their names' last parts.
@@ -357,7 +357,7 @@ struct Qualifier<'q> {
     edits: &'q mut Edits,
 }
 
-impl ast::visit::Visitor for Qualifier<'_> {
+impl ast::visit::Visitor for PathQualifier<'_> {
     fn relation(&mut self, name: &ObjectName) {
         if let Some(last) = name.parts.last()
             && let Some(oid) = self.relations.get(&last.span.start)

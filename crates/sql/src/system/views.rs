@@ -3,14 +3,14 @@
 //! **Invariant:** a relation is named by its schema's name and its own.
 
 use super::relations::system;
-use super::{Rows, Source, array, definitions, int, oid, or_null, reg, text, yes};
+use super::{SystemContext, SystemRows, array, definitions, int, oid, or_null, reg, text, yes};
 use catalog::system::OF_SEQUENCE;
 use catalog::{OWNER, Relation};
 use locked::Locked;
 use statement::error::SqlResult;
 use types::datum::Datum;
 
-pub(super) fn filled(name: &str) -> Option<super::Fill> {
+pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
         "pg_tables" => Some(tables),
         "pg_views" => Some(views),
@@ -26,11 +26,11 @@ pub(super) fn filled(name: &str) -> Option<super::Fill> {
     }
 }
 
-fn schema(source: &Source<'_>, number: u32) -> Datum {
+fn schema(source: &SystemContext<'_>, number: u32) -> Datum {
     or_null(reg::schema_name(source.snapshot, number), text)
 }
 
-fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in system(source).iter().filter(|table| !table.is_view) {
         rows.add([
             ("schemaname", text(&table.schema)),
@@ -57,7 +57,7 @@ fn tables(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn views(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in system(source).iter().filter(|table| table.is_view) {
         rows.add([("schemaname", text(&table.schema)), ("viewname", text(&table.name)), ("viewowner", text(OWNER))]);
     }
@@ -75,7 +75,7 @@ fn views(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn indexes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in source.state().tables() {
         for index in &table.indexes {
             rows.add([
@@ -89,7 +89,7 @@ fn indexes(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn sequences(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for sequence in source.state().sequences() {
         let value = *sequence.value.locked();
         rows.add([
@@ -111,7 +111,7 @@ fn sequences(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the statistics of tables: the number of rows, if they were counted. Reads are not counted.
-fn statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn statistics(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in source.state().tables() {
         rows.add([
             ("relid", oid(table.oid)),
@@ -123,7 +123,7 @@ fn statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
-fn index_statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn index_statistics(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for relation in source.state().relations() {
         let Relation::Index { table, position } = relation else { continue };
         let Some(index) = table.indexes.get(*position) else { continue };
@@ -139,7 +139,7 @@ fn index_statistics(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the cursors of this session.
-fn cursors(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn cursors(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (name, cursor) in &source.env.names.get().portals {
         rows.add([
             ("name", text(name)),
@@ -154,7 +154,7 @@ fn cursors(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
 }
 
 /// Adds the prepared statements of this session. A statement has one plan, whatever its parameters.
-fn prepared_statements(source: &Source<'_>, rows: &mut Rows<'_>) -> SqlResult<()> {
+fn prepared_statements(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (name, named) in &source.env.names.get().statements {
         rows.add([
             ("name", text(name)),

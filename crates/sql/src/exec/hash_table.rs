@@ -20,16 +20,16 @@ const NONE: u32 = u32::MAX;
 
 /// Multiply and rotate, word by word: keys are few and short, and nobody outside chooses the table's fate but by his own rows.
 #[derive(Default)]
-struct Mixer(u64);
+struct KeyHasher(u64);
 
-impl Mixer {
+impl KeyHasher {
     #[inline]
     fn mix(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
-impl Hasher for Mixer {
+impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8);
         for word in &mut words {
@@ -92,7 +92,7 @@ impl RowTable {
     }
 
     fn hash(&self, row: &[Datum]) -> u64 {
-        let mut state = Mixer::default();
+        let mut state = KeyHasher::default();
         row.iter().zip(&self.kinds).for_each(|(value, kind)| hash(value, *kind, &mut state));
         state.finish()
     }
