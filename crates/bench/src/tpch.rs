@@ -15,7 +15,7 @@ use duck::Duck;
 use engine::{Engine, EngineConfig, Snapshot};
 use host::memory;
 use host::stop::Stop;
-use olap::{Answer, Database, Memory, RunConfig, Runtime, RuntimeConfig};
+use olap::{Answer, Database, QueryMemory, RunConfig, Runtime, RuntimeConfig};
 use preempt::os;
 use serde::Serialize;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ fn load(arguments: &TpchArguments, partitions: usize, mut duck: Option<Duck>, st
         ours: Database::new(engine),
         snapshot,
         runtime: Runtime::new(RuntimeConfig {
-            memory: Memory::of_bytes(memory_bytes_max),
+            memory: QueryMemory::of_bytes(memory_bytes_max),
             ..RuntimeConfig::new(partitions)
         })?,
         partitions,

@@ -2,7 +2,7 @@
 //! and memory, then for each query the best of RUNS (5) runs and the cores they kept busy, with one partition and with two, and the time to plan it.
 
 use engine::{Engine, EngineConfig};
-use olap::{Database, Memory, RunConfig, Runtime, RuntimeConfig};
+use olap::{Database, QueryMemory, RunConfig, Runtime, RuntimeConfig};
 use std::time::Instant;
 use workloads::tpch::{Comments, LoadConfig, QUERIES_COUNT, load, query};
 
@@ -25,7 +25,7 @@ fn main() {
     println!("{loaded:?} in {:.2?}; blocks {blocks_mib} MiB; {}", began.elapsed(), resident());
 
     let database = Database::new(engine);
-    let runtime = Runtime::new(RuntimeConfig { memory: Memory::of_bytes(8 << 30), ..RuntimeConfig::new(2) })
+    let runtime = Runtime::new(RuntimeConfig { memory: QueryMemory::of_bytes(8 << 30), ..RuntimeConfig::new(2) })
         .expect("threads start");
     let mut logarithms = [0.0; 2];
     for number in 1..=QUERIES_COUNT {

@@ -4,11 +4,11 @@
 //! nothing of it stays behind in a queue. What a run has read of an open transaction counts only if that is still open when
 //! the last row is there.
 
-use crate::database::{Database, Tables, operators, session_of};
-use crate::deadline::{Deadlines, Late};
+use crate::database::{Database, TableOrigin, operators, session_of};
+use crate::deadline::{DeadlineTarget, Deadlines};
 use crate::error::{Error, sql_error, sql_error_of};
 use crate::lower::{lower, plan_can_raise, refused};
-use crate::run::{BatchHook, Ends, RunContext, Running, watched};
+use crate::run::{BatchHook, RunContext, RunEnd, Running, watched};
 use crate::runtime::Runtime;
 use crate::{explain, values};
 use datafusion::error::DataFusionError;
@@ -68,9 +68,9 @@ pub struct Lane {
 }
 
 /// Analytics path of sessions.
-pub struct SqlAnalytics(Arc<Inner>);
+pub struct SqlAnalytics(Arc<AnalyticsState>);
 
-struct Inner {
+struct AnalyticsState {
     session: SessionState,
     /// By class.
     lanes: [Lane; 3],
@@ -84,11 +84,11 @@ impl SqlAnalytics {
     /// The thread that looks after deadlines cannot be started; DataFusion refuses its configuration, which would be a bug.
     pub fn new(database: &Database, lanes: [Lane; 3]) -> io::Result<Arc<SqlAnalytics>> {
         let (session, deadlines) = (database.session().clone(), Deadlines::new()?);
-        Ok(Arc::new(SqlAnalytics(Arc::new(Inner { session, lanes, deadlines }))))
+        Ok(Arc::new(SqlAnalytics(Arc::new(AnalyticsState { session, lanes, deadlines }))))
     }
 }
 
-impl Inner {
+impl AnalyticsState {
     fn lane(&self, class: Class) -> &Lane {
         let at = Class::ALL.iter().position(|one| *one == class);
         &self.lanes[at.expect("all classes are there")]
@@ -100,18 +100,18 @@ impl Inner {
         plan: &Plan,
         columns: &[SqlType],
         start: &AnalyticsStart,
-        runtime: &Grant,
-    ) -> SqlResult<Operators> {
-        let logical = lower(plan, columns, &start.parameters, &start.context, &Tables::OfEngine)?;
+        runtime: &RuntimeGrant,
+    ) -> SqlResult<RunOperators> {
+        let logical = lower(plan, columns, &start.parameters, &start.context, &TableOrigin::OfEngine)?;
         let can_fail = plan_can_raise(&logical);
         let session = session_of(&self.session, runtime.partitions);
         let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
-        Ok(Operators { operators, session, can_fail })
+        Ok(RunOperators { operators, session, can_fail })
     }
 }
 
 /// Operators of one run.
-struct Operators {
+struct RunOperators {
     operators: Arc<dyn ExecutionPlan>,
     session: SessionState,
     /// True if some row may make the run fail.
@@ -125,14 +125,14 @@ fn planning(error: DataFusionError) -> SqlError {
 }
 
 /// What a runtime grants to a run.
-struct Grant {
+struct RuntimeGrant {
     partitions: usize,
     environment: Arc<datafusion::execution::runtime_env::RuntimeEnv>,
 }
 
-impl Grant {
-    fn of(runtime: &Runtime) -> Grant {
-        Grant { partitions: runtime.workers(), environment: Arc::clone(runtime.environment()) }
+impl RuntimeGrant {
+    fn of(runtime: &Runtime) -> RuntimeGrant {
+        RuntimeGrant { partitions: runtime.workers(), environment: Arc::clone(runtime.environment()) }
     }
 }
 
@@ -140,23 +140,23 @@ impl Analytics for SqlAnalytics {
     fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         // What is refused is refused whatever the parameters are.
         let nulls = vec![Datum::Null; query.parameters.len()];
-        lower(query.plan, query.columns, &nulls, query.context, &Tables::OfEngine)?;
+        lower(query.plan, query.columns, &nulls, query.context, &TableOrigin::OfEngine)?;
         let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
-        Ok(Arc::new(Ready { inner: Arc::clone(&self.0), plan, columns }))
+        Ok(Arc::new(ReadyPlan { inner: Arc::clone(&self.0), plan, columns }))
     }
 }
 
 /// A plan that can be lowered.
-struct Ready {
-    inner: Arc<Inner>,
+struct ReadyPlan {
+    inner: Arc<AnalyticsState>,
     plan: Arc<Plan>,
     columns: Arc<[SqlType]>,
 }
 
-impl AnalyticsPlan for Ready {
+impl AnalyticsPlan for ReadyPlan {
     fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>> {
         let lane = self.inner.lane(start.class);
-        let run = Arc::new(Run {
+        let run = Arc::new(RunHandle {
             finish: Mutex::new(Some(finish)),
             is_over: AtomicBool::new(false),
             running: OnceLock::new(),
@@ -168,7 +168,7 @@ impl AnalyticsPlan for Ready {
             let run = Arc::downgrade(&run);
             self.inner.deadlines.add(deadline, run);
         }
-        let work = Work {
+        let work = RunWork {
             inner: Arc::clone(&self.inner),
             plan: Arc::clone(&self.plan),
             columns: Arc::clone(&self.columns),
@@ -194,7 +194,7 @@ impl AnalyticsPlan for Ready {
 
     fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode> {
         let runtime = self.inner.lane(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
-        let grant = Grant::of(&runtime);
+        let grant = RuntimeGrant::of(&runtime);
         // Ready at once: our planner does no input or output.
         let operators = self.inner.operators(&self.plan, &self.columns, start, &grant);
         let operators = futures::executor::block_on(operators)?;
@@ -203,8 +203,8 @@ impl AnalyticsPlan for Ready {
 }
 
 /// What a run is to do.
-struct Work {
-    inner: Arc<Inner>,
+struct RunWork {
+    inner: Arc<AnalyticsState>,
     plan: Arc<Plan>,
     columns: Arc<[SqlType]>,
     start: AnalyticsStart,
@@ -212,7 +212,7 @@ struct Work {
 }
 
 /// A run, as those know it who wait for it or end it.
-struct Run {
+struct RunHandle {
     finish: Mutex<Option<AnalyticsFinish>>,
     is_over: AtomicBool,
     running: OnceLock<Running>,
@@ -223,7 +223,7 @@ struct Run {
     stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
-impl Run {
+impl RunHandle {
     fn take_finish(&self) -> Option<AnalyticsFinish> {
         self.finish.locked_anyway().take()
     }
@@ -251,16 +251,16 @@ impl Run {
     }
 
     /// There is room for it.
-    fn begin(self: Arc<Run>, work: Work, room: Box<dyn Room>) {
+    fn begin(self: Arc<RunHandle>, work: RunWork, room: Box<dyn Room>) {
         let room = Arc::new(Mutex::new(room));
         if self.is_over.load(SeqCst) {
             return;
         }
         let lane = work.inner.lane(work.start.class);
         let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
-        let (grant, hook) = (Grant::of(&runtime), Arc::clone(&lane.hook));
+        let (grant, hook) = (RuntimeGrant::of(&runtime), Arc::clone(&lane.hook));
         let (snapshot, ends) =
-            (Arc::clone(&work.start.snapshot), Told { run: Arc::clone(&self), _room: Arc::clone(&room) });
+            (Arc::clone(&work.start.snapshot), FinishGuard { run: Arc::clone(&self), _room: Arc::clone(&room) });
         let session = Some(Arc::clone(&work.start.holdings));
         let running = runtime.run_work(snapshot, hook, session, ends, |context| answer(work, grant, room, context));
         let running = self.running.get_or_init(|| running);
@@ -270,13 +270,13 @@ impl Run {
     }
 }
 
-impl AnalyticsRun for Run {
+impl AnalyticsRun for RunHandle {
     fn cancel(&self) {
         self.stop(sql_error_of(Error::Cancelled));
     }
 }
 
-impl Late for Run {
+impl DeadlineTarget for RunHandle {
     fn is_late(&self) {
         self.stop(SqlError::cancelled(Cancellation::StatementTimeout));
     }
@@ -286,12 +286,12 @@ impl Late for Run {
 type SharedRoom = Arc<Mutex<Box<dyn Room>>>;
 
 /// Tells the session, and then gives the room to the next.
-struct Told {
-    run: Arc<Run>,
+struct FinishGuard {
+    run: Arc<RunHandle>,
     _room: SharedRoom,
 }
 
-impl Ends for Told {
+impl RunEnd for FinishGuard {
     type Result = SqlResult<AnalyticsAnswer>;
 
     fn failed(error: Error) -> SqlResult<AnalyticsAnswer> {
@@ -303,7 +303,12 @@ impl Ends for Told {
     }
 }
 
-async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>) -> SqlResult<AnalyticsAnswer> {
+async fn answer(
+    work: RunWork,
+    grant: RuntimeGrant,
+    room: SharedRoom,
+    run: Arc<RunContext>,
+) -> SqlResult<AnalyticsAnswer> {
     let found = watched(Arc::clone(&run), collect(&work, grant, &room, &run)).await;
     // Operators wrap errors in their own ways; the flag says what the first cause was.
     match run.why_end() {
@@ -312,11 +317,16 @@ async fn answer(work: Work, grant: Grant, room: SharedRoom, run: Arc<RunContext>
     }
 }
 
-async fn collect(work: &Work, grant: Grant, room: &SharedRoom, run: &Arc<RunContext>) -> SqlResult<AnalyticsAnswer> {
-    let Work { inner, plan, columns, start, asked } = work;
+async fn collect(
+    work: &RunWork,
+    grant: RuntimeGrant,
+    room: &SharedRoom,
+    run: &Arc<RunContext>,
+) -> SqlResult<AnalyticsAnswer> {
+    let RunWork { inner, plan, columns, start, asked } = work;
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
-    let Operators { operators, session, can_fail } = inner.operators(plan, columns, start, &grant).await?;
+    let RunOperators { operators, session, can_fail } = inner.operators(plan, columns, start, &grant).await?;
     // A query that fails here may be run again by rows, unless some of its rows have been sent.
     let sink = start.stream.as_ref().filter(|_| !can_fail);
     let planned = Instant::now();

@@ -8,13 +8,13 @@
 //!   leaves that row. [`HideTotals`] puts an opaque leaf in the place of each total while DataFusion pushes conditions down.
 //!   The total's own input is optimized by itself. Grouping sets are unions of aggregates here, so this covers them, too.
 //! - Rows that are skipped are chosen by the order below the OFFSET, and an outer ORDER BY must not replace that order.
-//!   [`Seal`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
+//!   [`SealLimits`] plans each limit that another operator reads as a [`SealedExec`]: a leaf whose plan has been
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
 //! - A column that is constant below an outer join is that or null above it, and an expression that equals a column below it
 //!   need not be null where the column is (`coalesce(x, 5)`). DataFusion takes both for what they were, and leaves them out of
-//!   sort keys. So [`Seal`] seals an input that the join may extend by nulls and that has such constants or equalities.
+//!   sort keys. So [`SealLimits`] seals an input that the join may extend by nulls and that has such constants or equalities.
 //! - What is constant in each input of a union is not constant in the union, but DataFusion leaves it out of the keys by which
-//!   it merges the inputs. So [`Seal`] seals inputs with constants, too; a grand total is one.
+//!   it merges the inputs. So [`SealLimits`] seals inputs with constants, too; a grand total is one.
 //!
 //! What can raise an error sees no row that a condition has excluded. [`asked_in_turn`] puts conditions that can raise above
 //! all others, one upon the other in the order in which the query has them. A projection that can raise stays above the
@@ -59,9 +59,9 @@ pub(crate) struct HideTotals(pub(crate) Arc<dyn OptimizerRule + Send + Sync>);
 
 /// Totals, and the schemas by which the leaves in their places are known.
 #[derive(Default)]
-struct Hidden(Vec<(DFSchemaRef, LogicalPlan)>);
+struct HiddenTotals(Vec<(DFSchemaRef, LogicalPlan)>);
 
-impl Hidden {
+impl HiddenTotals {
     /// Puts a leaf of the same columns in the place of a total.
     fn hide(&mut self, total: LogicalPlan) -> LogicalPlan {
         let schema: DFSchemaRef = Arc::new(total.schema().as_ref().clone());
@@ -101,7 +101,7 @@ impl OptimizerRule for HideTotals {
             is_changed |= pushed.transformed;
             Ok::<_, datafusion::error::DataFusionError>(pushed.data)
         };
-        let mut hidden = Hidden::default();
+        let mut hidden = HiddenTotals::default();
         let hide = |plan: LogicalPlan| {
             let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
             if !aggregate.group_expr.is_empty() || statement::plants::is_planted("filter_below_grouping_sets") {
@@ -150,14 +150,14 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     let mut rest = PhysicalOptimizer::new().rules;
     rest.retain(|rule| !rule.name().starts_with("FilterPushdown") && rule.name() != "aggregate_statistics");
     rest.push(Arc::new(InsertSafepoints));
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(Seal(rest.clone()))];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(SealLimits(rest.clone()))];
     rules.extend(rest);
     rules
 }
 
 /// Seals limits that other operators read.
 #[derive(Debug)]
-struct Seal(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
+struct SealLimits(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
 
 fn is_limit(plan: &dyn ExecutionPlan) -> bool {
     plan.downcast_ref::<GlobalLimitExec>().is_some()
@@ -192,7 +192,7 @@ fn is_changed(plan: &dyn ExecutionPlan) -> Vec<bool> {
     }
 }
 
-impl Seal {
+impl SealLimits {
     /// Optimizes a plan by itself.
     fn alone(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let mut input = self.below_top(plan, config)?;
@@ -251,7 +251,7 @@ impl Seal {
     }
 }
 
-impl PhysicalOptimizerRule for Seal {
+impl PhysicalOptimizerRule for SealLimits {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(kept_above).data()?;
         if statement::plants::is_planted("offset_under_sort") { Ok(plan) } else { self.below_top(plan, config) }

@@ -31,13 +31,13 @@ pub struct Database {
     catalog: sql::session::Database,
     /// Whether the catalog is this one's own, which learns of tables when a query is prepared.
     is_own: bool,
-    tables: Tables,
+    tables: TableOrigin,
     session: SessionState,
 }
 
 /// Where the rows of a lowered plan come from.
 #[derive(Clone)]
-pub(crate) enum Tables {
+pub(crate) enum TableOrigin {
     /// From the engine, as the snapshot of the run sees them.
     OfEngine,
     /// From memory, by the numbers of the engine's tables.
@@ -45,7 +45,7 @@ pub(crate) enum Tables {
 }
 
 /// A query, bound and lowered.
-pub struct Prepared {
+pub struct PreparedQuery {
     text: String,
     columns: Arc<[SqlType]>,
     logical: LogicalPlan,
@@ -70,7 +70,7 @@ impl Database {
         config.options_mut().optimizer.join_reordering = false;
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let session = builder.with_physical_optimizer_rules(barriers::physical_rules()).build();
-        Database { catalog, is_own: false, tables: Tables::OfEngine, session }
+        Database { catalog, is_own: false, tables: TableOrigin::OfEngine, session }
     }
 
     /// What to compare with: the rows of `snapshot` in DataFusion's own in-memory tables of `partitions` partitions, and
@@ -89,7 +89,7 @@ impl Database {
             let memory = MemTable::try_new(Arc::clone(table.schema()), batches).map_err(Error::statement)?;
             Ok((table.number(), Arc::new(memory) as Arc<dyn TableProvider>))
         });
-        let in_memory = Tables::InMemory(Arc::new(in_memory.collect::<Result<_>>()?));
+        let in_memory = TableOrigin::InMemory(Arc::new(in_memory.collect::<Result<_>>()?));
         let catalog = sql::session::Database::new(engine);
         catalog.adopt(&tables).map_err(Error::refused)?;
         Ok(Database { catalog, is_own: false, tables: in_memory, session })
@@ -109,17 +109,17 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Statement`] if it is not one query over existing tables and columns, or one that analytics does not do.
-    pub fn prepare(&self, text: &str) -> Result<Arc<Prepared>> {
+    pub fn prepare(&self, text: &str) -> Result<Arc<PreparedQuery>> {
         if self.is_own {
             self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
         }
         let bound = self.catalog.query_alone(text).map_err(Error::refused)?;
         let AnalyticsQuery { plan, parameters: _, columns, context } = bound.query();
         let logical = lower(plan, columns, &[], context, &self.tables).map_err(Error::refused)?;
-        let is_ordered_by_run = matches!(self.tables, Tables::OfEngine);
+        let is_ordered_by_run = matches!(self.tables, TableOrigin::OfEngine);
         let logical =
             if is_ordered_by_run { logical } else { self.session.optimize(&logical).map_err(Error::statement)? };
-        Ok(Arc::new(Prepared {
+        Ok(Arc::new(PreparedQuery {
             text: text.to_owned(),
             columns: columns.into(),
             logical,
@@ -129,17 +129,17 @@ impl Database {
     }
 }
 
-impl Tables {
+impl TableOrigin {
     /// The rows of one; nothing of a table that has been made since these were put into memory.
     pub(crate) fn provider(&self, table: &Arc<Table>) -> Option<Arc<dyn TableProvider>> {
         match self {
-            Tables::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
-            Tables::InMemory(tables) => tables.get(&table.number()).cloned(),
+            TableOrigin::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
+            TableOrigin::InMemory(tables) => tables.get(&table.number()).cloned(),
         }
     }
 }
 
-impl Prepared {
+impl PreparedQuery {
     /// The types of its answer's columns.
     pub(crate) fn columns(&self) -> &Arc<[SqlType]> {
         &self.columns
@@ -182,7 +182,7 @@ impl Prepared {
     }
 }
 
-impl fmt::Debug for Prepared {
+impl fmt::Debug for PreparedQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared").field("text", &self.text).finish_non_exhaustive()
     }

@@ -11,49 +11,49 @@ use std::thread;
 use std::time::Instant;
 
 /// Has a deadline.
-pub(crate) trait Late: Send + Sync {
+pub(crate) trait DeadlineTarget: Send + Sync {
     /// It is there.
     fn is_late(&self);
 }
 
 /// A thread that waits for the next one.
-pub(crate) struct Deadlines(Arc<Shared>);
+pub(crate) struct Deadlines(Arc<DeadlineQueue>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct DeadlineQueue {
+    state: Mutex<DeadlineState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: BinaryHeap<Waiting>,
+struct DeadlineState {
+    waiting: BinaryHeap<PendingDeadline>,
     arrivals: u64,
     is_over: bool,
 }
 
 /// The soonest is the greatest.
-struct Waiting {
+struct PendingDeadline {
     order: Reverse<(Instant, u64)>,
-    who: Weak<dyn Late>,
+    who: Weak<dyn DeadlineTarget>,
 }
 
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
+impl PartialEq for PendingDeadline {
+    fn eq(&self, other: &PendingDeadline) -> bool {
         self.order == other.order
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for PendingDeadline {}
 
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+impl PartialOrd for PendingDeadline {
+    fn partial_cmp(&self, other: &PendingDeadline) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+impl Ord for PendingDeadline {
+    fn cmp(&self, other: &PendingDeadline) -> std::cmp::Ordering {
         self.order.cmp(&other.order)
     }
 }
@@ -61,14 +61,14 @@ impl Ord for Waiting {
 impl Deadlines {
     /// Starts the thread, which ends with this.
     pub(crate) fn new() -> io::Result<Deadlines> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<DeadlineQueue>::default();
         let there = Arc::clone(&shared);
         thread::Builder::new().name("deadlines".to_owned()).spawn(move || there.run())?;
         Ok(Deadlines(shared))
     }
 
     /// Has `who` told at this moment, unless it is gone by then.
-    pub(crate) fn add(&self, at: Instant, who: Weak<dyn Late>) {
+    pub(crate) fn add(&self, at: Instant, who: Weak<dyn DeadlineTarget>) {
         let mut state = self.0.state();
         // Most have ended long before their deadline; they are not kept until then.
         if state.waiting.len() == state.waiting.capacity() {
@@ -76,7 +76,7 @@ impl Deadlines {
         }
         state.arrivals += 1;
         let order = Reverse((at, state.arrivals));
-        state.waiting.push(Waiting { order, who });
+        state.waiting.push(PendingDeadline { order, who });
         drop(state);
         self.0.changed.notify_one();
     }
@@ -90,8 +90,8 @@ impl Drop for Deadlines {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl DeadlineQueue {
+    fn state(&self) -> MutexGuard<'_, DeadlineState> {
         self.state.locked()
     }
 
@@ -127,7 +127,7 @@ mod tests {
 
     struct Tells(Mutex<Sender<u32>>, u32);
 
-    impl Late for Tells {
+    impl DeadlineTarget for Tells {
         fn is_late(&self) {
             let _ = self.0.locked_anyway().send(self.1);
         }

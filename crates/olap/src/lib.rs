@@ -7,7 +7,7 @@
 //!
 //! The modules, in the order to read them:
 //! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]); [`Workers`]: both together;
-//! - [`Database`], [`Prepared`]: an engine's tables, and queries of programs, bound by `sql` and made ready to run;
+//! - [`Database`], [`PreparedQuery`]: an engine's tables, and queries of programs, bound by `sql` and made ready to run;
 //! - [`SqlAnalytics`]: sessions' bound plans;
 //! - `lower`: both kinds become DataFusion's plans; `values`: their answers become SQL's values;
 //! - `order`: which tables are joined first, by samples of them;
@@ -34,11 +34,11 @@ mod values;
 mod workers;
 
 pub use analytics::{Door, Job, Lane, Room, SqlAnalytics};
-pub use database::{Database, Prepared};
+pub use database::{Database, PreparedQuery};
 pub use error::{Error, Result};
 pub use run::{Answer, BatchHook, Finish, NoHook, RunConfig, Running};
-pub use runtime::{Memory, NoHooks, Runtime, RuntimeConfig, WorkerHooks};
-pub use workers::{Begun, StartError, Workers, scheduling};
+pub use runtime::{NoHooks, QueryMemory, Runtime, RuntimeConfig, WorkerHooks};
+pub use workers::{StartError, WorkerStart, Workers, scheduling};
 
 /// The most rows of a batch between two operators, and so between two safepoints of a scan over frozen blocks.
 pub const BATCH_ROWS_MAX: usize = 8_192;

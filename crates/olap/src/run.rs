@@ -7,7 +7,7 @@
 //!
 //! A cancelled run ends at its next batch: each scan and each gap between operators looks at the flag.
 
-use crate::database::Prepared;
+use crate::database::PreparedQuery;
 use crate::error::{Error, Result};
 use crate::values;
 use arrow_array::RecordBatch;
@@ -100,12 +100,12 @@ impl Answer {
 #[derive(Clone)]
 pub struct Running {
     id: u64,
-    control: Arc<Control>,
+    control: Arc<RunControl>,
 }
 
 /// What a [`Running`] shares with its run, without keeping it from ending.
 #[derive(Default)]
-struct Control {
+struct RunControl {
     /// Only a hint to end soon: nothing is published by it, so relaxed.
     cancelled: AtomicBool,
     batches_count: AtomicU64,
@@ -134,15 +134,15 @@ pub(crate) struct RunContext {
     /// What its scans have read.
     pub(crate) read: RowsRead,
     hook: Arc<dyn BatchHook>,
-    control: Arc<Control>,
+    control: Arc<RunControl>,
     /// Like `cancelled`, for all runs of a runtime that stops.
     stopping: Arc<AtomicBool>,
     /// The parts of each scan of the plan, by the scan's number, split once so that the partitions agree on where one
     /// ends and the next begins. An urgent context never comes here, so an ordinary lock will do.
     parts: Mutex<HashMap<u64, Vec<Option<ScanPart>>>>,
-    holdings: Holdings,
+    holdings: RunMemory,
     /// Dropped last: all else of the run is gone when it is reported.
-    _ending: Ending,
+    _ending: EndGuard,
 }
 
 thread_local! {
@@ -151,12 +151,12 @@ thread_local! {
 }
 
 /// What a run holds of what its session holds.
-struct Holdings {
+struct RunMemory {
     session: Option<Arc<SessionHoldings>>,
     bytes: [AtomicI64; MemoryUse::ALL.len()],
 }
 
-impl Drop for Holdings {
+impl Drop for RunMemory {
     /// What is left are rows that were found.
     fn drop(&mut self) {
         let Some(session) = &self.session else { return };
@@ -249,7 +249,7 @@ pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Outp
 
 /// What a runtime grants to each of its runs.
 #[derive(Clone)]
-pub(crate) struct Limits {
+pub(crate) struct RunLimits {
     pub(crate) environment: Arc<RuntimeEnv>,
     pub(crate) answer_rows_max: usize,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -258,7 +258,7 @@ pub(crate) struct Limits {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// What a run comes to, and who is told. A run that ends before it has come to anything was stopped.
-pub(crate) trait Ends: Send + 'static {
+pub(crate) trait RunEnd: Send + 'static {
     /// What it finds.
     type Result: Send + 'static;
 
@@ -269,7 +269,7 @@ pub(crate) trait Ends: Send + 'static {
     fn finish(self, result: Self::Result);
 }
 
-impl Ends for Finish {
+impl RunEnd for Finish {
     type Result = Result<Answer>;
 
     fn failed(error: Error) -> Result<Answer> {
@@ -282,7 +282,7 @@ impl Ends for Finish {
 }
 
 /// A run of what `work` does, and the task that does it.
-pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
+pub(crate) fn start<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
     snapshot: Arc<Snapshot>,
     hook: Arc<dyn BatchHook>,
     stopping: Arc<AtomicBool>,
@@ -290,7 +290,7 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
     ends: E,
     work: impl FnOnce(Arc<RunContext>) -> F,
 ) -> (Running, Pin<Box<dyn Future<Output = ()> + Send>>) {
-    let control = Arc::new(Control::default());
+    let control = Arc::new(RunControl::default());
     let running = Running { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), control: Arc::clone(&control) };
     let result = Arc::new(Mutex::new(E::failed(Error::Stopped)));
     let found = Arc::clone(&result);
@@ -301,8 +301,8 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
         control,
         stopping,
         parts: Mutex::default(),
-        holdings: Holdings { session, bytes: Default::default() },
-        _ending: Ending(Mutex::new(Some(Box::new(move || {
+        holdings: RunMemory { session, bytes: Default::default() },
+        _ending: EndGuard(Mutex::new(Some(Box::new(move || {
             let mut found = found.locked_anyway();
             ends.finish(std::mem::replace(&mut *found, E::failed(Error::Stopped)));
         })))),
@@ -320,9 +320,9 @@ pub(crate) fn start<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
 
 /// What a run of a prepared query finds.
 pub(crate) async fn answer(
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedQuery>,
     partitions: usize,
-    limits: Limits,
+    limits: RunLimits,
     run: Arc<RunContext>,
 ) -> Result<Answer> {
     match watched(Arc::clone(&run), collect(prepared, partitions, limits, Arc::clone(&run))).await {
@@ -332,7 +332,12 @@ pub(crate) async fn answer(
     }
 }
 
-async fn collect(prepared: Arc<Prepared>, partitions: usize, limits: Limits, run: Arc<RunContext>) -> Result<Answer> {
+async fn collect(
+    prepared: Arc<PreparedQuery>,
+    partitions: usize,
+    limits: RunLimits,
+    run: Arc<RunContext>,
+) -> Result<Answer> {
     run.check().map_err(Error::execution)?;
     let columns = Arc::clone(prepared.columns());
     let (plan, context) = prepared.plan(partitions, limits.environment, run).await.map_err(Error::execution)?;
@@ -351,9 +356,9 @@ async fn collect(prepared: Arc<Prepared>, partitions: usize, limits: Limits, run
 }
 
 /// Tells of a run's end when it is dropped.
-struct Ending(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+struct EndGuard(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         if let Some(end) = self.0.get_mut().anyway().take() {
             end();

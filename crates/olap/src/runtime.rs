@@ -8,8 +8,8 @@
 //! The runtime has neither timers nor sockets: its threads park on a condition variable, and nowhere else.
 
 use crate::error::{Error, Result};
-use crate::run::{BatchHook, Ends, Finish, Limits, RunConfig, RunContext, Running};
-use crate::{Prepared, run};
+use crate::run::{BatchHook, Finish, RunConfig, RunContext, RunEnd, RunLimits, Running};
+use crate::{PreparedQuery, run};
 use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
@@ -45,29 +45,29 @@ impl WorkerHooks for NoHooks {
 
 /// What queries may hold together: hash tables, sorts, aggregates. Nothing is spilled to disk. Runtimes may share one.
 #[derive(Clone)]
-pub struct Memory(Arc<dyn MemoryPool>);
+pub struct QueryMemory(Arc<dyn MemoryPool>);
 
-impl Memory {
+impl QueryMemory {
     /// So many bytes at most.
-    pub fn of_bytes(bytes_max: usize) -> Memory {
-        Memory(Arc::new(Pool { inner: GreedyMemoryPool::new(bytes_max), bytes_max }))
+    pub fn of_bytes(bytes_max: usize) -> QueryMemory {
+        QueryMemory(Arc::new(QueryPool { inner: GreedyMemoryPool::new(bytes_max), bytes_max }))
     }
 }
 
 /// Memory of queries, which have it only while the process has room.
 #[derive(Debug)]
-struct Pool {
+struct QueryPool {
     inner: GreedyMemoryPool,
     bytes_max: usize,
 }
 
-impl std::fmt::Display for Pool {
+impl std::fmt::Display for QueryPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl MemoryPool for Pool {
+impl MemoryPool for QueryPool {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -112,7 +112,7 @@ pub struct RuntimeConfig {
     /// How many workers.
     pub workers: usize,
     /// What all running queries together may hold.
-    pub memory: Memory,
+    pub memory: QueryMemory,
     /// The most rows of one answer.
     pub answer_rows_max: usize,
     /// What the workers tell their scheduler.
@@ -125,7 +125,7 @@ impl RuntimeConfig {
         RuntimeConfig {
             name: "overtake-worker".to_owned(),
             workers,
-            memory: Memory::of_bytes(1 << 30),
+            memory: QueryMemory::of_bytes(1 << 30),
             answer_rows_max: 10_000_000,
             hooks: Arc::new(NoHooks),
         }
@@ -138,7 +138,7 @@ pub struct Runtime {
     /// Always there, but for [`Runtime::drop`], which consumes it.
     tokio: Option<tokio::runtime::Runtime>,
     workers: usize,
-    limits: Limits,
+    limits: RunLimits,
 }
 
 /// Of a worker: the planner goes down an expression by recursion. Pages that nobody touches cost nothing.
@@ -158,7 +158,7 @@ impl Runtime {
         assert!(1 <= config.workers, "somebody must run the queries");
         let workers = config.workers;
         let threads_started = AtomicUsize::new(0);
-        let ready = Arc::new(Ready::default());
+        let ready = Arc::new(StartedWorkers::default());
         let on_start = {
             let (hooks, ready) = (Arc::clone(&config.hooks), Arc::clone(&ready));
             move || {
@@ -196,7 +196,7 @@ impl Runtime {
             .with_disk_manager_builder(no_disk)
             .build_arc()
             .map_err(Error::statement)?;
-        let limits = Limits { environment, answer_rows_max: config.answer_rows_max, stopping: Arc::default() };
+        let limits = RunLimits { environment, answer_rows_max: config.answer_rows_max, stopping: Arc::default() };
         Ok(Runtime { tokio: Some(tokio), workers, limits })
     }
 
@@ -212,7 +212,13 @@ impl Runtime {
 
     /// Starts a run of `prepared` over `snapshot`. From any thread, but from the base context only. `finish` is called on
     /// the worker that ends it, when nothing of the query is left: that is its boundary.
-    pub fn run(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig, finish: Finish) -> Running {
+    pub fn run(
+        &self,
+        prepared: &Arc<PreparedQuery>,
+        snapshot: Arc<Snapshot>,
+        config: RunConfig,
+        finish: Finish,
+    ) -> Running {
         assert!(1 <= config.partitions, "a query has at least one partition");
         let (prepared, limits) = (Arc::clone(prepared), self.limits.clone());
         let work = |run| run::answer(prepared, config.partitions, limits, run);
@@ -220,7 +226,7 @@ impl Runtime {
     }
 
     /// As [`Runtime::run`], for whatever finds something in a snapshot, perhaps for a session.
-    pub(crate) fn run_work<E: Ends, F: Future<Output = E::Result> + Send + 'static>(
+    pub(crate) fn run_work<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
         &self,
         snapshot: Arc<Snapshot>,
         hook: Arc<dyn BatchHook>,
@@ -252,7 +258,12 @@ impl Runtime {
     ///
     /// # Panics
     /// Called on a worker, which would wait for itself.
-    pub fn answer(&self, prepared: &Arc<Prepared>, snapshot: Arc<Snapshot>, config: RunConfig) -> Result<run::Answer> {
+    pub fn answer(
+        &self,
+        prepared: &Arc<PreparedQuery>,
+        snapshot: Arc<Snapshot>,
+        config: RunConfig,
+    ) -> Result<run::Answer> {
         assert!(!IS_WORKER.get(), "a worker would wait for itself");
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let finish = Box::new(move |answer| drop(sender.send(answer)));
@@ -277,12 +288,12 @@ impl Drop for Runtime {
 
 /// Counts the workers that have started.
 #[derive(Default)]
-struct Ready {
+struct StartedWorkers {
     started: Mutex<usize>,
     all: Condvar,
 }
 
-impl Ready {
+impl StartedWorkers {
     fn arrive(&self, workers: usize) {
         let mut started = self.started.locked_anyway();
         *started += 1;

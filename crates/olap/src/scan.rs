@@ -165,7 +165,7 @@ impl ExecutionPlan for TableScan {
             scan.map(|scan| scan.split(self.partitions()))
         });
         let part = part.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let batches = Batches { part, run, metrics: BaselineMetrics::new(&self.metrics, partition) };
+        let batches = ScanBatches { part, run, metrics: BaselineMetrics::new(&self.metrics, partition) };
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), futures::stream::iter(batches))))
     }
 
@@ -182,13 +182,13 @@ impl ExecutionPlan for TableScan {
 }
 
 /// The batches of one part, until the run is cancelled.
-struct Batches {
+struct ScanBatches {
     part: Option<ScanPart>,
     run: Arc<RunContext>,
     metrics: BaselineMetrics,
 }
 
-impl Iterator for Batches {
+impl Iterator for ScanBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {

@@ -174,7 +174,7 @@ pub(crate) fn digits(unscaled: i128) -> u8 {
 }
 
 /// Values of an array, to be read one at a time.
-pub(crate) enum Reader<'a> {
+pub(crate) enum ArrayReader<'a> {
     Null,
     Bool(&'a BooleanArray),
     Int2(&'a PrimitiveArray<Int16Type>),
@@ -193,31 +193,31 @@ pub(crate) enum Reader<'a> {
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ArrayReader<'a> {
     /// Of an array that stands as `repr` says.
-    pub(crate) fn new(array: &'a dyn Array, repr: Repr) -> SqlResult<Reader<'a>> {
+    pub(crate) fn new(array: &'a dyn Array, repr: Repr) -> SqlResult<ArrayReader<'a>> {
         let missing = mismatch;
         Ok(match repr {
-            Repr::Null => Reader::Null,
-            _ if matches!(array.data_type(), DataType::Null) => Reader::Null,
-            Repr::Bool => Reader::Bool(array.as_boolean_opt().ok_or_else(missing)?),
-            Repr::Int2 => Reader::Int2(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Int4 => Reader::Int4(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Int8 => Reader::Int8(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Oid => Reader::Oid(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Time => Reader::Time(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Float4 => Reader::Float4(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Float8 => Reader::Float8(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Null => ArrayReader::Null,
+            _ if matches!(array.data_type(), DataType::Null) => ArrayReader::Null,
+            Repr::Bool => ArrayReader::Bool(array.as_boolean_opt().ok_or_else(missing)?),
+            Repr::Int2 => ArrayReader::Int2(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Int4 => ArrayReader::Int4(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Int8 => ArrayReader::Int8(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Oid => ArrayReader::Oid(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Time => ArrayReader::Time(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Float4 => ArrayReader::Float4(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Float8 => ArrayReader::Float8(array.as_primitive_opt().ok_or_else(missing)?),
             Repr::Decimal { scale, .. } => {
-                Reader::Decimal(array.as_primitive_opt().ok_or_else(missing)?, u16::from(scale))
+                ArrayReader::Decimal(array.as_primitive_opt().ok_or_else(missing)?, u16::from(scale))
             }
-            Repr::Text | Repr::Blanks => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, 0),
-            Repr::Padded(length) => Reader::Text(array.as_string_view_opt().ok_or_else(missing)?, length as usize),
-            Repr::Bytes => Reader::Bytes(array.as_binary_view_opt().ok_or_else(missing)?),
-            Repr::Uuid => Reader::Uuid(array.as_binary_view_opt().ok_or_else(missing)?),
-            Repr::Keyed(kind) => Reader::Keyed(array.as_binary_view_opt().ok_or_else(missing)?, kind),
-            Repr::Date => Reader::Date(array.as_primitive_opt().ok_or_else(missing)?),
-            Repr::Timestamp => Reader::Timestamp(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Text | Repr::Blanks => ArrayReader::Text(array.as_string_view_opt().ok_or_else(missing)?, 0),
+            Repr::Padded(length) => ArrayReader::Text(array.as_string_view_opt().ok_or_else(missing)?, length as usize),
+            Repr::Bytes => ArrayReader::Bytes(array.as_binary_view_opt().ok_or_else(missing)?),
+            Repr::Uuid => ArrayReader::Uuid(array.as_binary_view_opt().ok_or_else(missing)?),
+            Repr::Keyed(kind) => ArrayReader::Keyed(array.as_binary_view_opt().ok_or_else(missing)?, kind),
+            Repr::Date => ArrayReader::Date(array.as_primitive_opt().ok_or_else(missing)?),
+            Repr::Timestamp => ArrayReader::Timestamp(array.as_primitive_opt().ok_or_else(missing)?),
         })
     }
 
@@ -234,27 +234,31 @@ impl<'a> Reader<'a> {
             if array.is_null(row) { Datum::Null } else { make(array.value(row)) }
         }
         Ok(match self {
-            Reader::Null => Datum::Null,
-            Reader::Bool(array) if array.is_null(row) => Datum::Null,
-            Reader::Bool(array) => Datum::Bool(array.value(row)),
-            Reader::Int2(array) => of(array, row, Datum::Int2),
-            Reader::Int4(array) => of(array, row, Datum::Int4),
-            Reader::Int8(array) => of(array, row, Datum::Int8),
-            Reader::Oid(array) => of(array, row, |value| Datum::Oid(value as u32)),
-            Reader::Time(array) => of(array, row, Datum::Time),
-            Reader::Float4(array) => of(array, row, |value| Datum::Float4(value as f32)),
-            Reader::Float8(array) => of(array, row, Datum::Float8),
-            Reader::Decimal(array, scale) => {
+            ArrayReader::Null => Datum::Null,
+            ArrayReader::Bool(array) if array.is_null(row) => Datum::Null,
+            ArrayReader::Bool(array) => Datum::Bool(array.value(row)),
+            ArrayReader::Int2(array) => of(array, row, Datum::Int2),
+            ArrayReader::Int4(array) => of(array, row, Datum::Int4),
+            ArrayReader::Int8(array) => of(array, row, Datum::Int8),
+            ArrayReader::Oid(array) => of(array, row, |value| Datum::Oid(value as u32)),
+            ArrayReader::Time(array) => of(array, row, Datum::Time),
+            ArrayReader::Float4(array) => of(array, row, |value| Datum::Float4(value as f32)),
+            ArrayReader::Float8(array) => of(array, row, Datum::Float8),
+            ArrayReader::Decimal(array, scale) => {
                 of(array, row, |unscaled| Datum::Numeric(Numeric::from_parts(unscaled, *scale)))
             }
-            Reader::Text(array, _) if array.is_null(row) => Datum::Null,
-            Reader::Text(array, length) => Datum::text(padded(array.value(row), *length)),
-            Reader::Bytes(array) | Reader::Uuid(array) | Reader::Keyed(array, _) if array.is_null(row) => Datum::Null,
-            Reader::Bytes(array) => Datum::Bytes(array.value(row).into()),
-            Reader::Uuid(array) => Datum::Uuid(array.value(row).try_into().map_err(|_| mismatch())?),
-            Reader::Keyed(array, kind) => storage::keyed::datum(array.value(row), *kind).ok_or_else(mismatch)?,
-            Reader::Date(array) => of(array, row, Datum::Date),
-            Reader::Timestamp(array) => of(array, row, Datum::Timestamp),
+            ArrayReader::Text(array, _) if array.is_null(row) => Datum::Null,
+            ArrayReader::Text(array, length) => Datum::text(padded(array.value(row), *length)),
+            ArrayReader::Bytes(array) | ArrayReader::Uuid(array) | ArrayReader::Keyed(array, _)
+                if array.is_null(row) =>
+            {
+                Datum::Null
+            }
+            ArrayReader::Bytes(array) => Datum::Bytes(array.value(row).into()),
+            ArrayReader::Uuid(array) => Datum::Uuid(array.value(row).try_into().map_err(|_| mismatch())?),
+            ArrayReader::Keyed(array, kind) => storage::keyed::datum(array.value(row), *kind).ok_or_else(mismatch)?,
+            ArrayReader::Date(array) => of(array, row, Datum::Date),
+            ArrayReader::Timestamp(array) => of(array, row, Datum::Timestamp),
         })
     }
 }
@@ -381,14 +385,14 @@ pub(crate) fn scalar(datum: &Datum, repr: Repr) -> SqlResult<ScalarValue> {
 }
 
 /// Who reads the columns of an answer, which are of these types.
-pub(crate) fn readers<'a>(batch: &'a RecordBatch, columns: &[SqlType]) -> SqlResult<Vec<Reader<'a>>> {
+pub(crate) fn readers<'a>(batch: &'a RecordBatch, columns: &[SqlType]) -> SqlResult<Vec<ArrayReader<'a>>> {
     // Rows of no columns have one that nobody looks at: an array must say how many they are.
     if batch.num_columns() != columns.len().max(1) {
         return Err(mismatch());
     }
     let readers = batch.columns().iter().zip(columns).map(|(array, kind)| {
         let repr = Repr::of_answer(array.as_ref(), *kind)?;
-        Reader::new(array.as_ref(), repr)
+        ArrayReader::new(array.as_ref(), repr)
     });
     readers.collect()
 }

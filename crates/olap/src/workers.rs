@@ -23,7 +23,7 @@ pub enum StartError {
 }
 
 /// What a worker does first.
-pub type Begun = Arc<dyn Fn() + Send + Sync>;
+pub type WorkerStart = Arc<dyn Fn() + Send + Sync>;
 
 /// Scheduler and its threads. Dropping it ends both, and joins the threads.
 pub struct Workers {
@@ -38,10 +38,14 @@ impl Workers {
     ///
     /// # Errors
     /// When threads cannot be started or registered.
-    pub fn start(settings: SchedulerSettings, config: RuntimeConfig, begun: Begun) -> Result<Workers, StartError> {
+    pub fn start(
+        settings: SchedulerSettings,
+        config: RuntimeConfig,
+        begun: WorkerStart,
+    ) -> Result<Workers, StartError> {
         let (name, workers) = (settings.name.clone(), settings.workers);
         let scheduler = Arc::new(Scheduler::new(settings).map_err(StartError::Scheduler)?);
-        let hooks = Arc::new(Hooks { scheduler: Arc::clone(&scheduler), begun });
+        let hooks = Arc::new(SchedulerHooks { scheduler: Arc::clone(&scheduler), begun });
         let runtime = Runtime::new(RuntimeConfig { name, workers, hooks, ..config }).map_err(StartError::Threads)?;
         if let Some(index) = (0..workers).find(|index| scheduler.worker(*index).is_none()) {
             return Err(StartError::Unregistered(index));
@@ -66,13 +70,13 @@ impl Workers {
 
     /// The same, with this called after each batch; it calls [`hook`](Workers::hook)'s.
     pub fn lane_with(&self, hook: Arc<dyn BatchHook>) -> Lane {
-        let door = Arc::new(Queue(Arc::clone(&self.scheduler)));
+        let door = Arc::new(LowQueue(Arc::clone(&self.scheduler)));
         Lane { runtime: Arc::downgrade(self.runtime()), door, hook }
     }
 
     /// What queries call after each batch here.
     pub fn hook(&self) -> Arc<dyn BatchHook> {
-        Arc::new(AtBatch(Arc::clone(&self.scheduler)))
+        Arc::new(BatchSafepoint(Arc::clone(&self.scheduler)))
     }
 }
 
@@ -85,9 +89,9 @@ impl Drop for Workers {
 }
 
 /// The scheduler's queue of low jobs, as sessions see it.
-struct Queue(Arc<Scheduler>);
+struct LowQueue(Arc<Scheduler>);
 
-impl Door for Queue {
+impl Door for LowQueue {
     fn enter(&self, job: Job) -> Option<u64> {
         let work = move |finish: Finish| job(Box::new(finish) as Box<dyn Room>);
         self.0.submit_low(Box::new(work), 1).ok()
@@ -109,9 +113,9 @@ impl Room for Finish {
 }
 
 /// Between two batches: a safepoint, and under `yield` a point to yield at.
-struct AtBatch(Arc<Scheduler>);
+struct BatchSafepoint(Arc<Scheduler>);
 
-impl BatchHook for AtBatch {
+impl BatchHook for BatchSafepoint {
     #[inline]
     fn batch(&self) {
         preempt::safepoint();
@@ -120,12 +124,12 @@ impl BatchHook for AtBatch {
 }
 
 /// Tells the scheduler what the runtime's threads do.
-struct Hooks {
+struct SchedulerHooks {
     scheduler: Arc<Scheduler>,
-    begun: Begun,
+    begun: WorkerStart,
 }
 
-impl WorkerHooks for Hooks {
+impl WorkerHooks for SchedulerHooks {
     fn started(&self, index: usize) {
         (self.begun)();
         if let Err(error) = self.scheduler.attach(index) {
@@ -146,25 +150,25 @@ impl WorkerHooks for Hooks {
 
 /// For the view `overtake.scheduler`: these, each with the class whose queries run there.
 pub fn scheduling<'w>(all: impl IntoIterator<Item = (Class, &'w Workers)>) -> Arc<dyn Scheduling> {
-    let one = |(class, workers): (Class, &Workers)| Seen {
+    let one = |(class, workers): (Class, &Workers)| WatchedRuntime {
         class,
         scheduler: Arc::clone(&workers.scheduler),
         runtime: Arc::downgrade(workers.runtime()),
     };
-    Arc::new(AllSeen(all.into_iter().map(one).collect()))
+    Arc::new(WatchedRuntimes(all.into_iter().map(one).collect()))
 }
 
-struct Seen {
+struct WatchedRuntime {
     class: Class,
     scheduler: Arc<Scheduler>,
     runtime: Weak<Runtime>,
 }
 
-struct AllSeen(Vec<Seen>);
+struct WatchedRuntimes(Vec<WatchedRuntime>);
 
-impl Scheduling for AllSeen {
+impl Scheduling for WatchedRuntimes {
     fn scheduler(&self) -> Vec<SchedulerRow> {
-        let row = |Seen { class, scheduler, runtime }: &Seen| {
+        let row = |WatchedRuntime { class, scheduler, runtime }: &WatchedRuntime| {
             let (alive, waiting) = (scheduler.low_jobs(), scheduler.queued_low_jobs());
             let memory_bytes = runtime.upgrade().map_or(0, |runtime| runtime.memory_bytes());
             let running = alive.saturating_sub(waiting);

@@ -4,7 +4,7 @@ use super::watch::QueryRun;
 use crate::data::{Data, rows_digest};
 use engine::{Engine, EngineConfig};
 use host::stop::Stop;
-use olap::{Database, Prepared, RunConfig, Runtime, RuntimeConfig};
+use olap::{Database, PreparedQuery, RunConfig, Runtime, RuntimeConfig};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Verifier<'a> {
     data: &'a Data,
     replay: Replay,
     tables: TpccTables,
-    queries: Vec<Arc<Prepared>>,
+    queries: Vec<Arc<PreparedQuery>>,
     runtime: Runtime,
     workers: usize,
 }

@@ -7,7 +7,7 @@
 use super::dense;
 use engine::{Engine, Snapshot, Table};
 use locked::{Locked, LockedResult};
-use olap::{Answer, BatchHook, Prepared, RunConfig, Running, Runtime};
+use olap::{Answer, BatchHook, PreparedQuery, RunConfig, Running, Runtime};
 use preempt::os;
 use sched::{Finish, LowWork, Scheduler};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -21,7 +21,7 @@ pub enum LowQuery {
         /// Name: "q2".
         name: String,
         /// Prepared statement.
-        prepared: Arc<Prepared>,
+        prepared: Arc<PreparedQuery>,
     },
     /// Hand-written scan with dense safepoints, over this table ([`dense::revenue`]).
     Dense(Arc<Table>),
@@ -242,7 +242,7 @@ fn start_sql(
     of: Arc<LowLoopInner>,
     runtime: &Runtime,
     query: usize,
-    prepared: &Arc<Prepared>,
+    prepared: &Arc<PreparedQuery>,
     snapshot: Arc<Snapshot>,
     finish: Finish,
 ) {

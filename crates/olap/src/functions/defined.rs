@@ -1,7 +1,7 @@
 //! The only path by which functions and aggregates of this crate reach DataFusion.
 //!
 //! **Invariant:** functions that DataFusion takes for equal compute the same values. It compares functions by name (for
-//! common subexpressions), by equality and by hash. Here all three are one text, [`Identity`]: the name and the `Debug`
+//! common subexpressions), by equality and by hash. Here all three are one text, [`FunctionIdentity`]: the name and the `Debug`
 //! form of all that the function captures, that is, constants, types, modifiers and the session's settings. A function
 //! is plain data with a derived `Debug`. A closure has none, so a function cannot capture a value that its identity
 //! does not show. A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug` of
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use types::ops::CallContext;
 
 /// Data that computes a value of each row.
-pub(crate) trait Scalar: Debug + Send + Sync + 'static {
+pub(crate) trait ScalarBody: Debug + Send + Sync + 'static {
     /// Returns the name that `EXPLAIN` shows.
     fn name(&self) -> &str;
     /// Returns the constants that `EXPLAIN` shows after the name; empty if there are none.
@@ -41,7 +41,7 @@ pub(crate) trait Scalar: Debug + Send + Sync + 'static {
 }
 
 /// Data that computes a value of each group of rows.
-pub(crate) trait Grouped: Debug + Send + Sync + 'static {
+pub(crate) trait AggregateBody: Debug + Send + Sync + 'static {
     /// Returns the name that `EXPLAIN` shows.
     fn name(&self) -> &str;
     /// Returns the number of arguments.
@@ -59,15 +59,15 @@ pub(crate) trait Grouped: Debug + Send + Sync + 'static {
 /// Settings, zone and clock of the statement. Their address is part of a function's identity, as a statement has one of
 /// them.
 #[derive(Clone)]
-pub(crate) struct Session(Arc<dyn CallContext>);
+pub(crate) struct StatementContext(Arc<dyn CallContext>);
 
-impl Session {
-    pub(crate) fn of(context: &Arc<dyn CallContext>) -> Session {
-        Session(Arc::clone(context))
+impl StatementContext {
+    pub(crate) fn of(context: &Arc<dyn CallContext>) -> StatementContext {
+        StatementContext(Arc::clone(context))
     }
 }
 
-impl Deref for Session {
+impl Deref for StatementContext {
     type Target = dyn CallContext;
 
     fn deref(&self) -> &(dyn CallContext + 'static) {
@@ -75,7 +75,7 @@ impl Deref for Session {
     }
 }
 
-impl Debug for Session {
+impl Debug for StatementContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session({:p})", Arc::as_ptr(&self.0))
     }
@@ -86,15 +86,15 @@ const HIDDEN: [char; 2] = ['\u{1}', '\u{2}'];
 
 /// Name, equality and hash of a function, as the module explains.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Identity(String);
+struct FunctionIdentity(String);
 
-impl Identity {
-    fn of(name: &str, constants: &str, captured: &dyn Debug) -> Identity {
+impl FunctionIdentity {
+    fn of(name: &str, constants: &str, captured: &dyn Debug) -> FunctionIdentity {
         if statement::plants::is_planted("same_call_merged") {
-            return Identity(name.to_owned());
+            return FunctionIdentity(name.to_owned());
         }
         let [begin, end] = HIDDEN;
-        Identity(format!("{name}{constants}{begin}{captured:?}{end}"))
+        FunctionIdentity(format!("{name}{constants}{begin}{captured:?}{end}"))
     }
 }
 
@@ -116,57 +116,57 @@ pub(crate) fn readable(text: &str) -> String {
 }
 
 /// Returns a call of a function.
-pub(crate) fn call(function: impl Scalar, arguments: Vec<Expr>) -> Expr {
+pub(crate) fn call(function: impl ScalarBody, arguments: Vec<Expr>) -> Expr {
     let signature = match arguments.len() {
         0 => Signature::nullary(Volatility::Immutable),
         some => Signature::any(some, Volatility::Immutable),
     };
-    let identity = Identity::of(function.name(), &function.constants(), &function);
-    let defined = Defined { identity, signature, what: Arc::new(function) as Arc<dyn Scalar> };
+    let identity = FunctionIdentity::of(function.name(), &function.constants(), &function);
+    let defined = DefinedFunction { identity, signature, what: Arc::new(function) as Arc<dyn ScalarBody> };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(defined)), arguments))
 }
 
 /// Returns an aggregate as DataFusion has it.
-pub(crate) fn aggregate(function: impl Grouped) -> AggregateUDF {
+pub(crate) fn aggregate(function: impl AggregateBody) -> AggregateUDF {
     let signature = Signature::any(function.arguments_count(), Volatility::Immutable);
-    let identity = Identity::of(function.name(), "", &function);
-    let defined = Defined { identity, signature, what: Arc::new(function) as Arc<dyn Grouped> };
+    let identity = FunctionIdentity::of(function.name(), "", &function);
+    let defined = DefinedFunction { identity, signature, what: Arc::new(function) as Arc<dyn AggregateBody> };
     AggregateUDF::new_from_impl(defined)
 }
 
 /// Returns the function of this crate behind one of DataFusion's; `None` if it is DataFusion's own.
-pub(crate) fn of(function: &ScalarUDF) -> Option<&dyn Scalar> {
-    function.inner().downcast_ref::<Defined<dyn Scalar>>().map(|defined| &*defined.what)
+pub(crate) fn of(function: &ScalarUDF) -> Option<&dyn ScalarBody> {
+    function.inner().downcast_ref::<DefinedFunction<dyn ScalarBody>>().map(|defined| &*defined.what)
 }
 
 /// Function or aggregate as DataFusion has it.
-struct Defined<T: ?Sized> {
-    identity: Identity,
+struct DefinedFunction<T: ?Sized> {
+    identity: FunctionIdentity,
     signature: Signature,
     what: Arc<T>,
 }
 
-impl<T: ?Sized> Debug for Defined<T> {
+impl<T: ?Sized> Debug for DefinedFunction<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.identity.0)
     }
 }
 
-impl<T: ?Sized> PartialEq for Defined<T> {
-    fn eq(&self, other: &Defined<T>) -> bool {
+impl<T: ?Sized> PartialEq for DefinedFunction<T> {
+    fn eq(&self, other: &DefinedFunction<T>) -> bool {
         self.identity == other.identity
     }
 }
 
-impl<T: ?Sized> Eq for Defined<T> {}
+impl<T: ?Sized> Eq for DefinedFunction<T> {}
 
-impl<T: ?Sized> Hash for Defined<T> {
+impl<T: ?Sized> Hash for DefinedFunction<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.identity.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Defined<dyn Scalar> {
+impl ScalarUDFImpl for DefinedFunction<dyn ScalarBody> {
     fn name(&self) -> &str {
         &self.identity.0
     }
@@ -184,7 +184,7 @@ impl ScalarUDFImpl for Defined<dyn Scalar> {
     }
 }
 
-impl AggregateUDFImpl for Defined<dyn Grouped> {
+impl AggregateUDFImpl for DefinedFunction<dyn AggregateBody> {
     fn name(&self) -> &str {
         &self.identity.0
     }

@@ -3,9 +3,9 @@
 //! **Invariant:** parts of a group that were aggregated apart merge without a difference. An aggregate that accepts its
 //! own result as input (`min`, `bool_and`, ...) passes on its result so far; any other passes on its rows.
 
-use super::defined::{self, Grouped};
+use super::defined::{self, AggregateBody};
 use super::outwards;
-use crate::values::{Reader, Repr, mismatch, scalar};
+use crate::values::{ArrayReader, Repr, mismatch, scalar};
 use catalog::storage;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -22,7 +22,7 @@ use types::{Datum, Kind, SqlType};
 
 /// Sort key of an aggregate's input.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct AggregateOrder {
     pub(crate) kind: Kind,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
@@ -30,12 +30,12 @@ pub(crate) struct Order {
 
 /// Call of an aggregate. Its sort keys follow its own arguments.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct KeptAggregate {
     pub(crate) aggregate: &'static Aggregate,
     /// Representations of all arguments, sort keys included.
     pub(crate) reprs: Vec<Repr>,
     pub(crate) kinds: Vec<Kind>,
-    pub(crate) order: Vec<Order>,
+    pub(crate) order: Vec<AggregateOrder>,
     pub(crate) is_distinct: bool,
     pub(crate) result: Repr,
 }
@@ -44,19 +44,19 @@ pub(crate) struct Call {
 const ROW: usize = 64;
 
 /// Returns true if the aggregate accepts its own result as input.
-fn folds(call: &Call) -> bool {
+fn folds(call: &KeptAggregate) -> bool {
     let again = matches!(call.aggregate.name, "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or");
     again && call.order.is_empty()
 }
 
-impl Call {
+impl KeptAggregate {
     /// Returns the aggregate as DataFusion has it.
     pub(crate) fn function(self) -> AggregateUDF {
         defined::aggregate(self)
     }
 }
 
-impl Grouped for Call {
+impl AggregateBody for KeptAggregate {
     fn name(&self) -> &str {
         self.aggregate.name
     }
@@ -75,7 +75,7 @@ impl Grouped for Call {
     }
 
     fn one(&self) -> Box<dyn Accumulator> {
-        Box::new(Group::new(self.clone()))
+        Box::new(KeptGroup::new(self.clone()))
     }
 
     fn many(&self) -> Option<Box<dyn GroupsAccumulator>> {
@@ -85,17 +85,17 @@ impl Grouped for Call {
 
 /// State of one group.
 #[derive(Debug)]
-struct Group {
-    call: Call,
+struct KeptGroup {
+    call: KeptAggregate,
     folded: Option<types::ops::Accumulator>,
     rows: Vec<Box<[Datum]>>,
     bytes: usize,
 }
 
-impl Group {
-    fn new(call: Call) -> Group {
+impl KeptGroup {
+    fn new(call: KeptAggregate) -> KeptGroup {
         let folded = folds(&call).then(|| call.aggregate.start());
-        Group { call, folded, rows: Vec::new(), bytes: 0 }
+        KeptGroup { call, folded, rows: Vec::new(), bytes: 0 }
     }
 
     fn add(&mut self, row: Box<[Datum]>) -> SqlResult<()> {
@@ -117,7 +117,7 @@ impl Group {
             return folded.clone().finish();
         }
         let own = self.call.reprs.len() - self.call.order.len();
-        let Call { order, kinds, .. } = &self.call;
+        let KeptAggregate { order, kinds, .. } = &self.call;
         if !order.is_empty() {
             pulse::sort_by(&mut self.rows, |left, right| {
                 let keys = order.iter().zip(left[own..].iter().zip(&right[own..]));
@@ -130,7 +130,7 @@ impl Group {
             let by = |left: &[Datum], right: &[Datum]| {
                 let values = kinds[..own].iter().zip(left.iter().zip(right));
                 values.fold(Ordering::Equal, |before, (kind, (left, right))| {
-                    let key = Order { kind: *kind, descending: false, nulls_first: false };
+                    let key = AggregateOrder { kind: *kind, descending: false, nulls_first: false };
                     before.then_with(|| ordered(left, right, key))
                 })
             };
@@ -143,7 +143,7 @@ impl Group {
     }
 }
 
-fn ordered(left: &Datum, right: &Datum, key: Order) -> Ordering {
+fn ordered(left: &Datum, right: &Datum, key: AggregateOrder) -> Ordering {
     match (left.is_null(), right.is_null()) {
         (false, false) => {
             let order = compare(left, right, key.kind);
@@ -211,9 +211,9 @@ fn unpack(mut packed: &[u8], kinds: &[Kind], to: &mut dyn FnMut(Box<[Datum]>) ->
     }
 }
 
-impl Accumulator for Group {
+impl Accumulator for KeptGroup {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let readers = values.iter().zip(&self.call.reprs).map(|(array, repr)| Reader::new(array.as_ref(), *repr));
+        let readers = values.iter().zip(&self.call.reprs).map(|(array, repr)| ArrayReader::new(array.as_ref(), *repr));
         let readers = readers.collect::<SqlResult<Vec<_>>>().map_err(outwards)?;
         for row in 0..values.first().map_or(0, |array| array.len()) {
             let row = readers.iter().map(|reader| reader.datum(row)).collect::<SqlResult<_>>();
@@ -242,7 +242,7 @@ impl Accumulator for Group {
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let Some(states) = states.first() else { return Ok(()) };
         if self.folded.is_some() {
-            let reader = Reader::new(states.as_ref(), self.call.result).map_err(outwards)?;
+            let reader = ArrayReader::new(states.as_ref(), self.call.result).map_err(outwards)?;
             return (0..states.len()).try_for_each(|row| self.add(Box::new([reader.datum(row)?]))).map_err(outwards);
         }
         let kinds = self.call.kinds.clone();

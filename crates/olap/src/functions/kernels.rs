@@ -22,7 +22,7 @@ use types::calendar;
 
 /// Arithmetic operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Operation {
+pub(crate) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
@@ -32,7 +32,7 @@ pub(crate) enum Operation {
 
 /// Field of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum DateField {
     Year,
     Month,
     Day,
@@ -42,9 +42,9 @@ pub(crate) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kernel {
     /// Operation on two integers of the result's type.
-    Integers(Operation, Repr),
+    Integers(Arithmetic, Repr),
     /// Operation on two decimals, each multiplied by a power of ten first.
-    Decimals { operation: Operation, left_shift: u8, right_shift: u8, result: Repr, checked: bool },
+    Decimals { operation: Arithmetic, left_shift: u8, right_shift: u8, result: Repr, checked: bool },
     /// Decimal with more digits after the point.
     Shifted { shift: u8, result: Repr, checked: bool },
     /// Float such that equal ones have equal bits, in PostgreSQL's order: no -0, one NaN.
@@ -54,7 +54,7 @@ pub(crate) enum Kernel {
     /// Text with the blanks of `char(n)`.
     Pad(u32),
     /// Field of a date, as a numeric without a scale.
-    Part(Part),
+    Part(DateField),
     /// Boolean as a number. DataFusion turns a CASE of booleans into ANDs and ORs, which evaluate more than the CASE
     /// does.
     Flag,
@@ -123,24 +123,24 @@ fn overflow() -> ArrowError {
 }
 
 /// Decimal operand: a constant for all rows, or an array.
-enum Operand {
+enum DecimalOperand {
     Constant(Option<i128>),
     Each(Decimal128Array),
 }
 
-impl Operand {
-    fn new(value: &ColumnarValue, shift: u8) -> Result<Operand, ArrowError> {
+impl DecimalOperand {
+    fn new(value: &ColumnarValue, shift: u8) -> Result<DecimalOperand, ArrowError> {
         let by = ten_to(shift);
         match value {
             ColumnarValue::Scalar(scalar) => {
                 let array = scalar.to_array().map_err(|error| ArrowError::ComputeError(error.to_string()))?;
                 let value = array.as_primitive::<Decimal128Type>();
                 let value = (!value.is_null(0)).then(|| value.value(0).mul_checked(by)).transpose()?;
-                Ok(Operand::Constant(value))
+                Ok(DecimalOperand::Constant(value))
             }
             ColumnarValue::Array(array) => {
                 let array = array.as_primitive::<Decimal128Type>();
-                Ok(Operand::Each(match shift {
+                Ok(DecimalOperand::Each(match shift {
                     0 => array.clone(),
                     _ => compute::try_unary(array, |value| value.mul_checked(by))?,
                 }))
@@ -150,13 +150,13 @@ impl Operand {
 }
 
 fn decimals(
-    operation: Operation,
-    [left, right]: [Operand; 2],
+    operation: Arithmetic,
+    [left, right]: [DecimalOperand; 2],
     checked: bool,
     rows: usize,
 ) -> Result<Decimal128Array, ArrowError> {
     fn apply(
-        [left, right]: [Operand; 2],
+        [left, right]: [DecimalOperand; 2],
         rows: usize,
         checked: bool,
         safe: impl Fn(i128, i128) -> i128,
@@ -166,32 +166,36 @@ fn decimals(
         // checked.
         let careful = |left, right| careful(left, right).ok_or_else(overflow);
         Ok(match (left, right, checked) {
-            (Operand::Constant(None), _, _) | (_, Operand::Constant(None), _) => Decimal128Array::new_null(rows),
-            (Operand::Constant(Some(left)), Operand::Constant(Some(right)), _) => {
+            (DecimalOperand::Constant(None), _, _) | (_, DecimalOperand::Constant(None), _) => {
+                Decimal128Array::new_null(rows)
+            }
+            (DecimalOperand::Constant(Some(left)), DecimalOperand::Constant(Some(right)), _) => {
                 Decimal128Array::from_value(careful(left, right)?, rows)
             }
-            (Operand::Constant(Some(left)), Operand::Each(right), false) => {
+            (DecimalOperand::Constant(Some(left)), DecimalOperand::Each(right), false) => {
                 compute::unary(&right, |right| safe(left, right))
             }
-            (Operand::Constant(Some(left)), Operand::Each(right), true) => {
+            (DecimalOperand::Constant(Some(left)), DecimalOperand::Each(right), true) => {
                 compute::try_unary(&right, |right| careful(left, right))?
             }
-            (Operand::Each(left), Operand::Constant(Some(right)), false) => {
+            (DecimalOperand::Each(left), DecimalOperand::Constant(Some(right)), false) => {
                 compute::unary(&left, |left| safe(left, right))
             }
-            (Operand::Each(left), Operand::Constant(Some(right)), true) => {
+            (DecimalOperand::Each(left), DecimalOperand::Constant(Some(right)), true) => {
                 compute::try_unary(&left, |left| careful(left, right))?
             }
-            (Operand::Each(left), Operand::Each(right), false) => compute::binary(&left, &right, safe)?,
-            (Operand::Each(left), Operand::Each(right), true) => compute::try_binary(&left, &right, careful)?,
+            (DecimalOperand::Each(left), DecimalOperand::Each(right), false) => compute::binary(&left, &right, safe)?,
+            (DecimalOperand::Each(left), DecimalOperand::Each(right), true) => {
+                compute::try_binary(&left, &right, careful)?
+            }
         })
     }
     let both = [left, right];
     match operation {
-        Operation::Add => apply(both, rows, checked, i128::wrapping_add, within(i128::checked_add)),
-        Operation::Subtract => apply(both, rows, checked, i128::wrapping_sub, within(i128::checked_sub)),
-        Operation::Multiply => apply(both, rows, checked, product, within(i128::checked_mul)),
-        Operation::Divide => Err(ArrowError::ComputeError("a quotient of decimals has no scale".to_owned())),
+        Arithmetic::Add => apply(both, rows, checked, i128::wrapping_add, within(i128::checked_add)),
+        Arithmetic::Subtract => apply(both, rows, checked, i128::wrapping_sub, within(i128::checked_sub)),
+        Arithmetic::Multiply => apply(both, rows, checked, product, within(i128::checked_mul)),
+        Arithmetic::Divide => Err(ArrowError::ComputeError("a quotient of decimals has no scale".to_owned())),
     }
 }
 
@@ -236,16 +240,16 @@ impl Kernel {
                 let operands = args.iter().map(operand).collect::<Result<Vec<_>>>()?;
                 let [left, right] = &operands[..] else { return Err(outwards(crate::values::mismatch())) };
                 let computed = match operation {
-                    Operation::Add => numeric::add(left.as_ref(), right.as_ref()),
-                    Operation::Subtract => numeric::sub(left.as_ref(), right.as_ref()),
-                    Operation::Multiply => numeric::mul(left.as_ref(), right.as_ref()),
-                    Operation::Divide => numeric::div(left.as_ref(), right.as_ref()),
+                    Arithmetic::Add => numeric::add(left.as_ref(), right.as_ref()),
+                    Arithmetic::Subtract => numeric::sub(left.as_ref(), right.as_ref()),
+                    Arithmetic::Multiply => numeric::mul(left.as_ref(), right.as_ref()),
+                    Arithmetic::Divide => numeric::div(left.as_ref(), right.as_ref()),
                 };
                 computed.map_err(error)?
             }
             Kernel::Decimals { operation, left_shift, right_shift, checked, .. } => {
-                let computed = Operand::new(&args[0], left_shift)
-                    .and_then(|left| Ok([left, Operand::new(&args[1], right_shift)?]))
+                let computed = DecimalOperand::new(&args[0], left_shift)
+                    .and_then(|left| Ok([left, DecimalOperand::new(&args[1], right_shift)?]))
                     .and_then(|operands| decimals(operation, operands, checked, rows));
                 typed(computed.map_err(too_wide)?, result)
             }
@@ -295,9 +299,9 @@ impl Kernel {
                     }
                     let (year, month, day) = civil(days);
                     Ok(i128::from(match part {
-                        Part::Year => year,
-                        Part::Month => month,
-                        Part::Day => day,
+                        DateField::Year => year,
+                        DateField::Month => month,
+                        DateField::Day => day,
                     }))
                 };
                 let parts = compute::try_unary::<_, _, Decimal128Type>(dates, of)
@@ -325,17 +329,19 @@ fn operand(value: &ColumnarValue) -> Result<Box<dyn datafusion::arrow::array::Da
     })
 }
 
-impl defined::Scalar for Kernel {
+impl defined::ScalarBody for Kernel {
     fn name(&self) -> &str {
         match self {
-            Kernel::Integers(Operation::Add, _) | Kernel::Decimals { operation: Operation::Add, .. } => "plus",
-            Kernel::Integers(Operation::Subtract, _) | Kernel::Decimals { operation: Operation::Subtract, .. } => {
+            Kernel::Integers(Arithmetic::Add, _) | Kernel::Decimals { operation: Arithmetic::Add, .. } => "plus",
+            Kernel::Integers(Arithmetic::Subtract, _) | Kernel::Decimals { operation: Arithmetic::Subtract, .. } => {
                 "minus"
             }
-            Kernel::Integers(Operation::Multiply, _) | Kernel::Decimals { operation: Operation::Multiply, .. } => {
+            Kernel::Integers(Arithmetic::Multiply, _) | Kernel::Decimals { operation: Arithmetic::Multiply, .. } => {
                 "times"
             }
-            Kernel::Integers(Operation::Divide, _) | Kernel::Decimals { operation: Operation::Divide, .. } => "divided",
+            Kernel::Integers(Arithmetic::Divide, _) | Kernel::Decimals { operation: Arithmetic::Divide, .. } => {
+                "divided"
+            }
             Kernel::Shifted { .. } => "rescaled",
             Kernel::Canonical => "canonical",
             Kernel::Key => "key",
@@ -344,9 +350,9 @@ impl defined::Scalar for Kernel {
             Kernel::OrNull(_) => "or_null",
             Kernel::Beside(_) => "beside",
             Kernel::Pad(_) => "padded",
-            Kernel::Part(Part::Year) => "year",
-            Kernel::Part(Part::Month) => "month",
-            Kernel::Part(Part::Day) => "day",
+            Kernel::Part(DateField::Year) => "year",
+            Kernel::Part(DateField::Month) => "month",
+            Kernel::Part(DateField::Day) => "day",
         }
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Returns true for a function of this crate that is null if any of its arguments is.
 pub(crate) fn is_strict(function: &ScalarUDF) -> bool {
-    defined::of(function).is_some_and(defined::Scalar::is_strict)
+    defined::of(function).is_some_and(defined::ScalarBody::is_strict)
 }
 
 /// Returns true for an expression that fails for some rows.
@@ -33,7 +33,7 @@ pub(crate) fn can_raise(expr: &Expr) -> bool {
 /// Returns true for an expression that itself, apart from its parts, fails for some rows.
 pub(crate) fn part_can_raise(part: &Expr) -> bool {
     match part {
-        Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::Scalar::can_raise),
+        Expr::ScalarFunction(call) => defined::of(&call.func).is_some_and(defined::ScalarBody::can_raise),
         // A subquery may return more than one row, and has functions of its own.
         Expr::ScalarSubquery(_) => true,
         // Both become joins, which may evaluate any part before the condition is asked.
@@ -71,7 +71,7 @@ pub(crate) fn part_can_raise(part: &Expr) -> bool {
 pub(crate) fn operator_can_raise(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let raises = |part: &Arc<dyn PhysicalExpr>| {
         let call = part.downcast_ref::<ScalarFunctionExpr>();
-        call.and_then(|call| defined::of(call.fun())).is_some_and(defined::Scalar::can_raise)
+        call.and_then(|call| defined::of(call.fun())).is_some_and(defined::ScalarBody::can_raise)
     };
     expr.exists(|part| Ok(raises(part))).unwrap_or(true)
 }

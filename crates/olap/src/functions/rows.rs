@@ -1,8 +1,8 @@
 //! Functions that are evaluated a row at a time.
 
-use super::defined::{self, Scalar, Session};
+use super::defined::{self, ScalarBody, StatementContext};
 use super::outwards;
-use crate::values::{Reader, Repr, array, mismatch, scalar};
+use crate::values::{ArrayReader, Repr, array, mismatch, scalar};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -16,13 +16,13 @@ use types::{Datum, Kind, SqlType};
 
 /// Computation over the arguments' values. It is data, so its `Debug` form shows all that it captures.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum RowComputation {
     /// Entry of the tables of functions and operators. The frame has the constants; the arguments fill its free places.
-    Call { callee: Callee, frame: Vec<Option<Datum>>, session: Session },
+    Call { callee: Callee, frame: Vec<Option<Datum>>, session: StatementContext },
     /// Cast to a type with its modifier.
-    Cast { eval: CastEval, to: SqlType, session: Session },
+    Cast { eval: CastEval, to: SqlType, session: StatementContext },
     /// `ANY` or `ALL` of the items of a constant array.
-    AnyItem { all: bool, callee: Callee, items: Box<[Datum]>, session: Session },
+    AnyItem { all: bool, callee: Callee, items: Box<[Datum]>, session: StatementContext },
     /// `GREATEST` or `LEAST`.
     Extreme { greatest: bool, kind: Kind },
     /// `IS NOT DISTINCT FROM`.
@@ -42,26 +42,26 @@ const ROW: usize = 16;
 
 /// Function that is evaluated a row at a time.
 #[derive(Debug)]
-struct Function {
+struct RowFunction {
     name: String,
     arguments: Vec<Repr>,
     result: Repr,
     /// True if the value is null whenever an argument is.
     strict: bool,
-    body: Body,
+    body: RowComputation,
 }
 
 /// Returns a call of a function.
-pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, strict: bool, body: Body) -> Expr {
+pub(crate) fn call(name: &str, arguments: Vec<(Expr, Repr)>, result: Repr, strict: bool, body: RowComputation) -> Expr {
     let (exprs, reprs): (Vec<Expr>, Vec<Repr>) = arguments.into_iter().unzip();
-    defined::call(Function { name: name.to_owned(), arguments: reprs, result, strict, body }, exprs)
+    defined::call(RowFunction { name: name.to_owned(), arguments: reprs, result, strict, body }, exprs)
 }
 
-impl Body {
+impl RowComputation {
     fn eval(&self, values: &[Datum]) -> SqlResult<Datum> {
         pulse::tick(ROW)?;
         match self {
-            Body::Call { callee, frame, session } => {
+            RowComputation::Call { callee, frame, session } => {
                 if values.len() == frame.len() {
                     return callee.call(values, &**session);
                 }
@@ -74,8 +74,8 @@ impl Body {
                 let all = frame.iter().map(of).collect::<SqlResult<Vec<Datum>>>()?;
                 callee.call(&all, &**session)
             }
-            Body::Cast { eval, to, session } => eval(&values[0], *to, &**session),
-            Body::AnyItem { all, callee, items, session } => {
+            RowComputation::Cast { eval, to, session } => eval(&values[0], *to, &**session),
+            RowComputation::AnyItem { all, callee, items, session } => {
                 // The result is that of PostgreSQL: a decisive item ends the search, and a null makes the rest
                 // undecided.
                 let mut result = Datum::Bool(*all);
@@ -90,7 +90,7 @@ impl Body {
                 }
                 Ok(result)
             }
-            Body::Extreme { greatest, kind } => {
+            RowComputation::Extreme { greatest, kind } => {
                 let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
                 let mut best = &Datum::Null;
                 for value in values.iter().filter(|value| !value.is_null()) {
@@ -100,17 +100,17 @@ impl Body {
                 }
                 Ok(best.clone())
             }
-            Body::Same(kind) => Ok(Datum::Bool(is_same(&values[0], &values[1], *kind))),
-            Body::Equal(kind) => Ok(Datum::Bool(compare(&values[0], &values[1], *kind).is_eq())),
-            Body::Trimmed => match &values[0] {
+            RowComputation::Same(kind) => Ok(Datum::Bool(is_same(&values[0], &values[1], *kind))),
+            RowComputation::Equal(kind) => Ok(Datum::Bool(compare(&values[0], &values[1], *kind).is_eq())),
+            RowComputation::Trimmed => match &values[0] {
                 Datum::Text(text) => Ok(Datum::text(text.trim_end_matches(' '))),
                 _ => Err(mismatch()),
             },
-            Body::Rounded => match (&values[0], &values[1]) {
+            RowComputation::Rounded => match (&values[0], &values[1]) {
                 (Datum::Numeric(number), Datum::Int8(scale)) => Ok(Datum::Numeric(number.round(*scale as i32))),
                 _ => Err(mismatch()),
             },
-            Body::Numeric => Ok(values[0].clone()),
+            RowComputation::Numeric => Ok(values[0].clone()),
         }
     }
 }
@@ -139,31 +139,31 @@ fn shown(constant: &Datum) -> String {
 }
 
 /// Argument of a function for all rows of a batch.
-enum Argument<'a> {
+enum BatchArgument<'a> {
     Same(Datum),
-    Each(Reader<'a>),
+    Each(ArrayReader<'a>),
 }
 
-impl Scalar for Function {
+impl ScalarBody for RowFunction {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn constants(&self) -> String {
         match &self.body {
-            Body::Call { frame, .. } if frame.iter().any(Option::is_some) => {
+            RowComputation::Call { frame, .. } if frame.iter().any(Option::is_some) => {
                 let of = |constant: &Option<Datum>| constant.as_ref().map_or_else(|| "_".to_owned(), shown);
                 format!("[{}]", frame.iter().map(of).collect::<Vec<_>>().join(", "))
             }
-            Body::Cast { to, .. } => format!("[{}]", to.name()),
-            Body::AnyItem { items, .. } => format!("[{}]", shown(&Datum::Array(items.clone()))),
-            Body::Call { .. }
-            | Body::Extreme { .. }
-            | Body::Same(_)
-            | Body::Equal(_)
-            | Body::Trimmed
-            | Body::Rounded
-            | Body::Numeric => String::new(),
+            RowComputation::Cast { to, .. } => format!("[{}]", to.name()),
+            RowComputation::AnyItem { items, .. } => format!("[{}]", shown(&Datum::Array(items.clone()))),
+            RowComputation::Call { .. }
+            | RowComputation::Extreme { .. }
+            | RowComputation::Same(_)
+            | RowComputation::Equal(_)
+            | RowComputation::Trimmed
+            | RowComputation::Rounded
+            | RowComputation::Numeric => String::new(),
         }
     }
 
@@ -177,10 +177,13 @@ impl Scalar for Function {
 
     fn can_raise(&self) -> bool {
         match self.body {
-            Body::Call { .. } | Body::Cast { .. } | Body::AnyItem { .. } => true,
-            Body::Extreme { .. } | Body::Same(_) | Body::Equal(_) | Body::Trimmed | Body::Rounded | Body::Numeric => {
-                false
-            }
+            RowComputation::Call { .. } | RowComputation::Cast { .. } | RowComputation::AnyItem { .. } => true,
+            RowComputation::Extreme { .. }
+            | RowComputation::Same(_)
+            | RowComputation::Equal(_)
+            | RowComputation::Trimmed
+            | RowComputation::Rounded
+            | RowComputation::Numeric => false,
         }
     }
 
@@ -188,11 +191,13 @@ impl Scalar for Function {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arguments = args.iter().zip(&self.arguments).map(|(arg, repr)| match arg {
-            ColumnarValue::Array(array) => Ok(Argument::Each(Reader::new(array.as_ref(), *repr).map_err(outwards)?)),
+            ColumnarValue::Array(array) => {
+                Ok(BatchArgument::Each(ArrayReader::new(array.as_ref(), *repr).map_err(outwards)?))
+            }
             ColumnarValue::Scalar(scalar) => {
                 let array = scalar.to_array()?;
-                Ok(Argument::Same(
-                    Reader::new(array.as_ref(), *repr).and_then(|reader| reader.datum(0)).map_err(outwards)?,
+                Ok(BatchArgument::Same(
+                    ArrayReader::new(array.as_ref(), *repr).and_then(|reader| reader.datum(0)).map_err(outwards)?,
                 ))
             }
         });
@@ -201,8 +206,8 @@ impl Scalar for Function {
         let mut one = |row: usize| {
             for (value, argument) in values.iter_mut().zip(&arguments) {
                 *value = match argument {
-                    Argument::Same(datum) => datum.clone(),
-                    Argument::Each(reader) => reader.datum(row)?,
+                    BatchArgument::Same(datum) => datum.clone(),
+                    BatchArgument::Each(reader) => reader.datum(row)?,
                 };
                 if self.strict && value.is_null() {
                     return Ok(Datum::Null);

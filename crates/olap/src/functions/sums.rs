@@ -5,7 +5,7 @@
 //! largest scale, and their sum has the largest scale that was met: `sum(case when ... then 1.50 else 0 end)` is `0` if
 //! only the zeros were met.
 
-use super::defined::{self, Grouped};
+use super::defined::{self, AggregateBody};
 use super::outwards;
 use crate::values::{Repr, array, mismatch};
 use datafusion::arrow::array::{
@@ -25,7 +25,7 @@ use types::{Datum, Kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sum {
     /// Representation of the values.
-    pub(crate) of: Summed,
+    pub(crate) of: SumRepr,
     /// True if the sum is divided by the number of values.
     pub(crate) average: bool,
     pub(crate) result: Repr,
@@ -33,7 +33,7 @@ pub(crate) struct Sum {
 
 /// Representation of summed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Summed {
+pub(crate) enum SumRepr {
     /// Integers of 64 bits.
     Integers,
     /// Decimals of this scale.
@@ -51,21 +51,21 @@ impl Sum {
 
     fn groups(self) -> Box<dyn GroupsAccumulator> {
         match self.of {
-            Summed::Floats => Box::new(Groups::<f64>::new(self)),
-            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => Box::new(Groups::<i128>::new(self)),
+            SumRepr::Floats => Box::new(GroupSums::<f64>::new(self)),
+            SumRepr::Integers | SumRepr::Decimals(_) | SumRepr::Mixed(_) => Box::new(GroupSums::<i128>::new(self)),
         }
     }
 }
 
-impl Grouped for Sum {
+impl AggregateBody for Sum {
     fn name(&self) -> &str {
         if self.average { "avg" } else { "sum" }
     }
 
     fn arguments_count(&self) -> usize {
         match self.of {
-            Summed::Mixed(_) => 2,
-            Summed::Integers | Summed::Decimals(_) | Summed::Floats => 1,
+            SumRepr::Mixed(_) => 2,
+            SumRepr::Integers | SumRepr::Decimals(_) | SumRepr::Floats => 1,
         }
     }
 
@@ -75,12 +75,12 @@ impl Grouped for Sum {
 
     fn state(&self, of: &str) -> Vec<FieldRef> {
         let total = match self.of {
-            Summed::Floats => DataType::Float64,
-            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => state_type(),
+            SumRepr::Floats => DataType::Float64,
+            SumRepr::Integers | SumRepr::Decimals(_) | SumRepr::Mixed(_) => state_type(),
         };
         let field = |part: &str, kind: DataType| Arc::new(Field::new(format!("{of}[{part}]"), kind, true));
         let mut fields = vec![field("total", total), field("count", DataType::Int64)];
-        if let Summed::Mixed(_) = self.of {
+        if let SumRepr::Mixed(_) = self.of {
             fields.push(field("scale", DataType::Int64));
         }
         fields
@@ -88,9 +88,9 @@ impl Grouped for Sum {
 
     fn one(&self) -> Box<dyn Accumulator> {
         match self.of {
-            Summed::Floats => Box::new(One { groups: Groups::<f64>::new(*self), indices: Vec::new() }),
-            Summed::Integers | Summed::Decimals(_) | Summed::Mixed(_) => {
-                Box::new(One { groups: Groups::<i128>::new(*self), indices: Vec::new() })
+            SumRepr::Floats => Box::new(SingleGroupSum { groups: GroupSums::<f64>::new(*self), indices: Vec::new() }),
+            SumRepr::Integers | SumRepr::Decimals(_) | SumRepr::Mixed(_) => {
+                Box::new(SingleGroupSum { groups: GroupSums::<i128>::new(*self), indices: Vec::new() })
             }
         }
     }
@@ -106,7 +106,7 @@ fn state_type() -> DataType {
 }
 
 /// Accumulated total of a group.
-trait Total: Copy + Send + Sync + Debug + 'static {
+trait RunningTotal: Copy + Send + Sync + Debug + 'static {
     /// Neutral total: adding any value to it yields the value.
     const NOTHING: Self;
     fn plus(self, other: Self) -> SqlResult<Self>;
@@ -118,7 +118,7 @@ trait Total: Copy + Send + Sync + Debug + 'static {
     fn answer(totals: &[Self], counts: &[i64], sum: Sum) -> Option<ArrayRef>;
 }
 
-impl Total for i128 {
+impl RunningTotal for i128 {
     const NOTHING: i128 = 0;
 
     #[inline]
@@ -157,7 +157,7 @@ impl Total for i128 {
     }
 
     fn answer(totals: &[i128], counts: &[i64], sum: Sum) -> Option<ArrayRef> {
-        let Sum { of: Summed::Decimals(_) | Summed::Integers, average: false, result: Repr::Decimal { .. } } = sum
+        let Sum { of: SumRepr::Decimals(_) | SumRepr::Integers, average: false, result: Repr::Decimal { .. } } = sum
         else {
             return None;
         };
@@ -167,7 +167,7 @@ impl Total for i128 {
     }
 }
 
-impl Total for f64 {
+impl RunningTotal for f64 {
     // A sum of negative zeros is a negative zero.
     const NOTHING: f64 = -0.0;
 
@@ -212,7 +212,7 @@ fn each_value<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
 
 /// Sums of groups.
 #[derive(Debug)]
-struct Groups<T> {
+struct GroupSums<T> {
     sum: Sum,
     totals: Vec<T>,
     counts: Vec<i64>,
@@ -220,15 +220,15 @@ struct Groups<T> {
     scales: Vec<u8>,
 }
 
-impl<T: Total> Groups<T> {
-    fn new(sum: Sum) -> Groups<T> {
-        Groups { sum, totals: Vec::new(), counts: Vec::new(), scales: Vec::new() }
+impl<T: RunningTotal> GroupSums<T> {
+    fn new(sum: Sum) -> GroupSums<T> {
+        GroupSums { sum, totals: Vec::new(), counts: Vec::new(), scales: Vec::new() }
     }
 
     fn resize(&mut self, groups: usize) {
         self.totals.resize(groups, T::NOTHING);
         self.counts.resize(groups, 0);
-        if let Summed::Mixed(_) = self.sum.of {
+        if let SumRepr::Mixed(_) = self.sum.of {
             self.scales.resize(groups, 0);
         }
     }
@@ -244,7 +244,7 @@ impl<T: Total> Groups<T> {
     }
 }
 
-impl<T: Total> GroupsAccumulator for Groups<T> {
+impl<T: RunningTotal> GroupsAccumulator for GroupSums<T> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -266,7 +266,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
             Some(_) => T::each(values[0].as_ref(), |at, value| if holds(at) { add(at, value) } else { Ok(()) }),
         }
         .map_err(outwards)?;
-        if let (Summed::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
+        if let (SumRepr::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
             let valid = |at: usize| values[0].is_valid(at) && holds(at);
             self.note_scales(scales, indices, valid)?;
         }
@@ -297,16 +297,16 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
             return Ok(answer);
         }
         let scale = |at: usize| match self.sum.of {
-            Summed::Decimals(scale) => scale,
-            Summed::Mixed(_) => scales[at],
-            Summed::Integers | Summed::Floats => 0,
+            SumRepr::Decimals(scale) => scale,
+            SumRepr::Mixed(_) => scales[at],
+            SumRepr::Integers | SumRepr::Floats => 0,
         };
         let all = totals.iter().zip(&counts).enumerate().map(|(at, (total, count))| {
             if *count == 0 {
                 return Ok(Datum::Null);
             }
             match self.sum.of {
-                Summed::Mixed(stored) => {
+                SumRepr::Mixed(stored) => {
                     let Datum::Numeric(number) = total.datum(*count, stored, Sum { average: false, ..self.sum })?
                     else {
                         return Err(mismatch());
@@ -315,7 +315,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
                     let average = || number.div(&Numeric::from(*count));
                     Ok(Datum::Numeric(if self.sum.average { average()? } else { number }))
                 }
-                Summed::Integers | Summed::Decimals(_) | Summed::Floats => total.datum(*count, scale(at), self.sum),
+                SumRepr::Integers | SumRepr::Decimals(_) | SumRepr::Floats => total.datum(*count, scale(at), self.sum),
             }
         });
         array(all, self.sum.result).map_err(outwards)
@@ -324,7 +324,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
         let (totals, counts) = (emit.take_needed(&mut self.totals), emit.take_needed(&mut self.counts));
         let mut all = vec![T::state(totals), Arc::new(Int64Array::from(counts)) as ArrayRef];
-        if let Summed::Mixed(_) = self.sum.of {
+        if let SumRepr::Mixed(_) = self.sum.of {
             let scales = emit_scales(self.sum, emit, &mut self.scales);
             all.push(Arc::new(scales.into_iter().map(|scale| Some(i64::from(scale))).collect::<Int64Array>()));
         }
@@ -345,7 +345,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
         .map_err(outwards)?;
         (0..rows).for_each(|at| counts.append_value(i64::from(values[0].is_valid(at) && holds(at))));
         let mut all = vec![T::state(totals), Arc::new(counts.finish()) as ArrayRef];
-        if let (Summed::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
+        if let (SumRepr::Mixed(_), Some(scales)) = (self.sum.of, values.get(1)) {
             all.push(Arc::clone(scales));
         }
         Ok(all)
@@ -357,23 +357,23 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
 }
 
 fn emit_scales(sum: Sum, emit: EmitTo, scales: &mut Vec<u8>) -> Vec<u8> {
-    if matches!(sum.of, Summed::Mixed(_)) { emit.take_needed(scales) } else { Vec::new() }
+    if matches!(sum.of, SumRepr::Mixed(_)) { emit.take_needed(scales) } else { Vec::new() }
 }
 
 /// State of one group.
 #[derive(Debug)]
-struct One<T> {
-    groups: Groups<T>,
+struct SingleGroupSum<T> {
+    groups: GroupSums<T>,
     indices: Vec<usize>,
 }
 
-impl<T: Total> One<T> {
+impl<T: RunningTotal> SingleGroupSum<T> {
     fn indices(&mut self, values: &[ArrayRef]) {
         self.indices.resize(values.first().map_or(0, |values| values.len()), 0);
     }
 }
 
-impl<T: Total> Accumulator for One<T> {
+impl<T: RunningTotal> Accumulator for SingleGroupSum<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.indices(values);
         self.groups.update_batch(values, &self.indices, None, 1)

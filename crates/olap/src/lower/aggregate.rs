@@ -1,9 +1,9 @@
 //! Grouping.
 
-use super::{Lowered, Lowering, Place, Row, Value, build, refused};
+use super::{LoweredColumn, LoweredExpr, LoweredPlan, LoweredRow, Lowering, build, refused};
 use crate::functions::can_raise;
-use crate::functions::kept::{Call, Order};
-use crate::functions::sums::{Sum, Summed};
+use crate::functions::kept::{AggregateOrder, KeptAggregate};
+use crate::functions::sums::{Sum, SumRepr};
 use crate::order::is_repeatable;
 use crate::values::{DIGITS_MAX, Repr, mismatch};
 use datafusion::common::Column;
@@ -22,14 +22,14 @@ impl Lowering<'_> {
         groups: &[(Expr, Kind)],
         sets: Option<&[Vec<usize>]>,
         calls: &[AggregateCall],
-        outer: Option<&Row<'_>>,
-    ) -> SqlResult<Lowered> {
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<LoweredPlan> {
         let Some(sets) = sets else {
             let all: Vec<usize> = (0..groups.len()).collect();
             return self.grouped(self.plan(input, outer)?, groups, &all, calls, outer);
         };
         // One after the other: columns that a set leaves out are null, the set's number comes last.
-        let mut union: Option<(Lowered, Vec<Repr>)> = None;
+        let mut union: Option<(LoweredPlan, Vec<Repr>)> = None;
         let mut all = Vec::new();
         for (number, set) in sets.iter().enumerate() {
             let input = self.plan(input, outer)?;
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         let width = groups.len() + calls.len();
         let reprs = (0..width).map(|at| {
             let values = all.iter().filter_map(|(_, one)| one.places.get(at)?.as_ref());
-            let values: Vec<Value> = values.map(|place| Value::of(place.value(), place.repr)).collect();
+            let values: Vec<LoweredExpr> = values.map(|place| LoweredExpr::of(place.value(), place.repr)).collect();
             self.unified(values.iter())
         });
         let mut reprs = reprs.collect::<SqlResult<Vec<Repr>>>()?;
@@ -50,8 +50,8 @@ impl Lowering<'_> {
             let mut values = Vec::with_capacity(width + 1);
             for (at, repr) in reprs.iter().take(width).enumerate() {
                 let value = match one.places.get(at).and_then(Option::as_ref) {
-                    Some(place) => Value::of(place.value(), place.repr),
-                    None => Value::of(lit(datafusion::common::ScalarValue::Null), Repr::Null),
+                    Some(place) => LoweredExpr::of(place.value(), place.repr),
+                    None => LoweredExpr::of(lit(datafusion::common::ScalarValue::Null), Repr::Null),
                 };
                 values.push((self.fitted(value, *repr)?, *repr));
             }
@@ -74,13 +74,13 @@ impl Lowering<'_> {
     /// By these of the groups' values.
     fn grouped(
         &self,
-        input: Lowered,
+        input: LoweredPlan,
         groups: &[(Expr, Kind)],
         set: &[usize],
         calls: &[AggregateCall],
-        outer: Option<&Row<'_>>,
-    ) -> SqlResult<Lowered> {
-        let row = Row { places: &input.places, outer };
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<LoweredPlan> {
+        let row = LoweredRow { places: &input.places, outer };
         let mut keys = Vec::new();
         let mut found = Vec::new();
         let mut places = vec![None; groups.len()];
@@ -90,20 +90,20 @@ impl Lowering<'_> {
             let name = self.name("c");
             let repr = value.repr;
             self.group(value, *kind, &name, &mut keys, &mut found)?;
-            places[*at] = Some(Place { column: Column::new_unqualified(name), repr });
+            places[*at] = Some(LoweredColumn { column: Column::new_unqualified(name), repr });
         }
         for call in calls {
             let (aggregate, repr) = self.aggregate_call(call, &row)?;
             let name = self.name("a");
             found.push(aggregate.alias(&name));
-            places.push(Some(Place { column: Column::new_unqualified(name), repr }));
+            places.push(Some(LoweredColumn { column: Column::new_unqualified(name), repr }));
         }
         if keys.is_empty() && found.is_empty() {
             // One row, whatever there is.
             found.push(self.function(count::count_udaf(), vec![lit(1_i64)], false, None).alias(self.name("a")));
         }
         let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(keys, found))?;
-        Ok(Lowered { plan, places })
+        Ok(LoweredPlan { plan, places })
     }
 
     fn function(&self, function: Arc<AggregateUDF>, arguments: Vec<Df>, is_distinct: bool, filter: Option<Df>) -> Df {
@@ -120,7 +120,7 @@ impl Lowering<'_> {
         Df::AggregateFunction(AggregateFunction::new_udf(function, arguments, is_distinct, filter, Vec::new(), None))
     }
 
-    fn aggregate_call(&self, call: &AggregateCall, row: &Row<'_>) -> SqlResult<(Df, Repr)> {
+    fn aggregate_call(&self, call: &AggregateCall, row: &LoweredRow<'_>) -> SqlResult<(Df, Repr)> {
         let AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter } = call;
         let filter = filter.as_ref().map(|filter| self.condition(filter, row, false)).transpose()?;
         let mut values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
@@ -167,9 +167,9 @@ impl Lowering<'_> {
                 None => self.value(&key.value, row)?,
             });
             kinds.push(key.kind);
-            keys.push(Order { kind: key.kind, descending: key.descending, nulls_first: key.nulls_first });
+            keys.push(AggregateOrder { kind: key.kind, descending: key.descending, nulls_first: key.nulls_first });
         }
-        let values: Vec<Value> = values.into_iter().map(|value| self.settled(value)).collect();
+        let values: Vec<LoweredExpr> = values.into_iter().map(|value| self.settled(value)).collect();
         let result = match aggregate.name {
             "min" | "max" => self.unified(values.iter().take(1))?,
             _ => Repr::of_kind(aggregate.result)?,
@@ -177,22 +177,22 @@ impl Lowering<'_> {
         let result = if result == Repr::Null { Repr::of_kind(aggregate.result)? } else { result };
         let reprs = values.iter().map(|value| value.repr).collect();
         let exprs = values.into_iter().map(|value| value.expr).collect();
-        let call = Call { aggregate, reprs, kinds, order: keys, is_distinct: *is_distinct, result };
+        let call = KeptAggregate { aggregate, reprs, kinds, order: keys, is_distinct: *is_distinct, result };
         Ok((self.function(Arc::new(call.function()), exprs, false, filter), result))
     }
 
     /// A sum or average on arrays, and its arguments.
-    fn sum(&self, average: bool, declared: &[Kind], value: &Value) -> SqlResult<Option<(Sum, Vec<Df>)>> {
+    fn sum(&self, average: bool, declared: &[Kind], value: &LoweredExpr) -> SqlResult<Option<(Sum, Vec<Df>)>> {
         let keyed = Repr::Keyed(Kind::Numeric);
         let wide = |scale: u8| Repr::Decimal { precision: DIGITS_MAX, scale };
         let (of, result) = match (value.repr, declared) {
-            (Repr::Int2 | Repr::Int4, _) => (Summed::Integers, if average { keyed } else { Repr::Int8 }),
-            (Repr::Int8, [Kind::Int8]) => (Summed::Integers, if average { keyed } else { wide(0) }),
+            (Repr::Int2 | Repr::Int4, _) => (SumRepr::Integers, if average { keyed } else { Repr::Int8 }),
+            (Repr::Int8, [Kind::Int8]) => (SumRepr::Integers, if average { keyed } else { wide(0) }),
             (Repr::Decimal { scale, .. }, [Kind::Numeric]) => match &value.scale {
-                Some(_) => (Summed::Mixed(scale), keyed),
-                None => (Summed::Decimals(scale), if average { keyed } else { wide(scale) }),
+                Some(_) => (SumRepr::Mixed(scale), keyed),
+                None => (SumRepr::Decimals(scale), if average { keyed } else { wide(scale) }),
             },
-            (Repr::Float8, [Kind::Float8]) => (Summed::Floats, Repr::Float8),
+            (Repr::Float8, [Kind::Float8]) => (SumRepr::Floats, Repr::Float8),
             _ => return Ok(None),
         };
         let argument = match value.repr {
@@ -205,7 +205,7 @@ impl Lowering<'_> {
 }
 
 /// Whether the least and greatest value of an array is that of the values.
-fn is_ordered(value: &Value, kind: Kind) -> bool {
+fn is_ordered(value: &LoweredExpr, kind: Kind) -> bool {
     let is_plain = matches!(
         value.repr,
         Repr::Int2

@@ -1,8 +1,8 @@
 //! Which values compare as arrays do, and in what form.
 
-use super::{Lowering, Value};
+use super::{LoweredExpr, Lowering};
 use crate::functions::kernels::{self, Kernel};
-use crate::functions::rows::{self, Body};
+use crate::functions::rows::{self, RowComputation};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr as Df, Operator as DfOperator, lit};
@@ -46,7 +46,7 @@ fn is_numeric(repr: Repr) -> bool {
 
 impl Lowering<'_> {
     /// In a form whose order and equality as an array are those of the values.
-    pub(super) fn comparable(&self, value: Value, kind: Kind) -> SqlResult<Df> {
+    pub(super) fn comparable(&self, value: LoweredExpr, kind: Kind) -> SqlResult<Df> {
         let value = self.settled(value);
         Ok(match value.repr {
             Repr::Null => Df::Literal(ScalarValue::Boolean(None), None),
@@ -73,17 +73,17 @@ impl Lowering<'_> {
     /// Both in such a form, in which they also compare with each other; nothing if there is none.
     pub(super) fn pair(
         &self,
-        left: Value,
+        left: LoweredExpr,
         left_kind: Kind,
-        right: Value,
+        right: LoweredExpr,
         right_kind: Kind,
     ) -> SqlResult<Option<(Df, Df)>> {
         let (left, right) = (self.settled(left), self.settled(right));
-        let null_like = |other: &Value| ScalarValue::try_from(&other.repr.data_type()).map_err(|_| mismatch());
+        let null_like = |other: &LoweredExpr| ScalarValue::try_from(&other.repr.data_type()).map_err(|_| mismatch());
         if left.repr == Repr::Null || right.repr == Repr::Null {
             let typed = if left.repr == Repr::Null { &right } else { &left };
             let null = Df::Literal(null_like(typed)?, None);
-            let of = |value: &Value| if value.repr == Repr::Null { null.clone() } else { value.expr.clone() };
+            let of = |value: &LoweredExpr| if value.repr == Repr::Null { null.clone() } else { value.expr.clone() };
             return Ok(Some((of(&left), of(&right))));
         }
         let (one, two) = (left.repr, right.repr);
@@ -121,18 +121,19 @@ impl Lowering<'_> {
         })
     }
 
-    fn numbers(&self, left: Value, right: Value) -> SqlResult<(Df, Df)> {
+    fn numbers(&self, left: LoweredExpr, right: LoweredExpr) -> SqlResult<(Df, Df)> {
         let (Repr::Decimal { scale: one, precision: a }, Repr::Decimal { scale: two, precision: b }) =
             (left.repr, right.repr)
         else {
             let keyed = Repr::Keyed(Kind::Numeric);
-            let key = |value: Value| self.fitted(value, keyed).map(|value| kernels::call(Kernel::Key, vec![value]));
+            let key =
+                |value: LoweredExpr| self.fitted(value, keyed).map(|value| kernels::call(Kernel::Key, vec![value]));
             return Ok((key(left)?, key(right)?));
         };
         // A constant takes the other's type, so that a scan can use it.
         let scale = one.max(two);
         let precision = (a + (scale - one)).max(b + (scale - two));
-        let wide = |own: Value, other: Repr| -> SqlResult<Df> {
+        let wide = |own: LoweredExpr, other: Repr| -> SqlResult<Df> {
             match (&own.constant, other) {
                 (Some(constant), Repr::Decimal { .. }) if precision <= crate::values::DIGITS_MAX => {
                     let other = match other {
@@ -153,9 +154,9 @@ impl Lowering<'_> {
     pub(super) fn comparison(
         &self,
         operator: DfOperator,
-        left: &Value,
+        left: &LoweredExpr,
         left_kind: Kind,
-        right: &Value,
+        right: &LoweredExpr,
         right_kind: Kind,
     ) -> SqlResult<Option<Df>> {
         if let (Repr::Date, Some(Datum::Timestamp(moment))) = (left.repr, &right.constant) {
@@ -172,7 +173,7 @@ impl Lowering<'_> {
     }
 
     /// Whether it is any of these; nothing if arrays do not compare so.
-    pub(super) fn any_of_list(&self, value: &Value, kind: Kind, list: &[Value]) -> SqlResult<Option<Df>> {
+    pub(super) fn any_of_list(&self, value: &LoweredExpr, kind: Kind, list: &[LoweredExpr]) -> SqlResult<Option<Df>> {
         let mut own: Option<Df> = None;
         let mut items = Vec::with_capacity(list.len());
         let mut is_same = true;
@@ -192,11 +193,11 @@ impl Lowering<'_> {
 }
 
 /// A text without the blanks at its end.
-fn trimmed(value: Value) -> Df {
+fn trimmed(value: LoweredExpr) -> Df {
     match (value.repr, &value.constant) {
         (Repr::Padded(_), _) => value.expr,
         (_, Some(Datum::Text(text))) => lit_text(text.trim_end_matches(' ')),
-        _ => rows::call("trimmed", vec![(value.expr, value.repr)], Repr::Text, true, Body::Trimmed),
+        _ => rows::call("trimmed", vec![(value.expr, value.repr)], Repr::Text, true, RowComputation::Trimmed),
     }
 }
 

@@ -7,11 +7,11 @@
 //! A total is such an operator for a scalar subquery alone: grouped by what the condition compares, it has no row where nothing
 //! belongs to the enclosing row, and only there DataFusion puts the value of no rows back ("count bug"). It loses that value at
 //! a condition above the total, and where its rules have made a constant of what is computed. **Invariant:** a total in a
-//! correlated subquery has one projection above it and no condition ([`Total`]), and the projection's value looks at the total
+//! correlated subquery has one projection above it and no condition ([`TotalSubquery`]), and the projection's value looks at the total
 //! whatever rules make of it ([`Kernel::Beside`]).
 
 use super::guards::guarded;
-use super::{Lowered, Lowering, Value};
+use super::{LoweredExpr, LoweredPlan, Lowering};
 use crate::functions::kernels::{self, Kernel};
 use crate::values::{Repr, mismatch};
 use datafusion::common::ScalarValue;
@@ -25,7 +25,7 @@ const PARTS_MAX: usize = 4_000;
 
 /// Use of a subquery.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SubqueryUse {
     /// One value, of a scalar subquery.
     Value,
     /// Rows, of EXISTS and IN.
@@ -34,18 +34,18 @@ pub(super) enum Use {
 
 /// A scalar subquery over a total: its value, and the conditions that its one row has to meet, the innermost first. All of
 /// them look at the total's own columns.
-pub(super) struct Total<'p> {
+pub(super) struct TotalSubquery<'p> {
     total: &'p LogicalPlan,
     value: Df,
     conditions: Vec<Df>,
 }
 
-impl<'p> Total<'p> {
+impl<'p> TotalSubquery<'p> {
     /// The total at the foot of a correlated subquery with this value; nothing if there is none.
     ///
     /// # Errors
     /// `0A000` for what DataFusion does not evaluate over no rows.
-    pub(super) fn of(plan: &'p LogicalPlan, value: Df) -> SqlResult<Option<Total<'p>>> {
+    pub(super) fn of(plan: &'p LogicalPlan, value: Df) -> SqlResult<Option<TotalSubquery<'p>>> {
         let mut total = plan;
         let mut value = value;
         let mut conditions: Vec<Df> = Vec::new();
@@ -80,20 +80,20 @@ impl<'p> Total<'p> {
                 return Err(SqlError::unsupported("a subquery beside a correlated total as analytics"));
             }
         }
-        Ok(Some(Total { total, value, conditions }))
+        Ok(Some(TotalSubquery { total, value, conditions }))
     }
 }
 
 impl Lowering<'_> {
     /// A subquery of one column, null where a condition does not hold.
-    pub(super) fn total(&self, of: Total<'_>, repr: Repr) -> SqlResult<Lowered> {
-        let Total { total, value, conditions } = of;
-        let mut value = Value::of(value, repr);
+    pub(super) fn total(&self, of: TotalSubquery<'_>, repr: Repr) -> SqlResult<LoweredPlan> {
+        let TotalSubquery { total, value, conditions } = of;
+        let mut value = LoweredExpr::of(value, repr);
         if !conditions.is_empty() && !statement::plants::is_planted("having_of_total_lost") {
-            let null = Value::of(Df::Literal(ScalarValue::Null, None), Repr::Null);
+            let null = LoweredExpr::of(Df::Literal(ScalarValue::Null, None), Repr::Null);
             value = self.settled(self.choice(vec![(guarded(conditions, true, false)?, value)], null)?);
         }
-        let Value { expr, repr, .. } = value;
+        let LoweredExpr { expr, repr, .. } = value;
         let column = total.schema().columns().into_iter().next().ok_or_else(mismatch)?;
         let value = match statement::plants::is_planted("value_of_no_rows_lost") {
             true => kernels::call(Kernel::OrNull(repr), vec![expr]),
@@ -138,9 +138,9 @@ fn limit<'e>(exprs: impl Iterator<Item = &'e Df>) -> SqlResult<()> {
 ///
 /// # Errors
 /// `0A000`
-pub(super) fn check(plan: &LogicalPlan, of: Use) -> SqlResult<()> {
+pub(super) fn check(plan: &LogicalPlan, of: SubqueryUse) -> SqlResult<()> {
     match plan {
-        LogicalPlan::Projection(projection) if of == Use::Value => match &*projection.input {
+        LogicalPlan::Projection(projection) if of == SubqueryUse::Value => match &*projection.input {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => below(&aggregate.input),
             _ => below(plan),
         },

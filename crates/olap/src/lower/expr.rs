@@ -5,12 +5,12 @@
 //! two calls is here at all.
 
 use super::compare::{binary, comparison_named, lit_text};
-use super::correlated::{self, Total, Use};
+use super::correlated::{self, SubqueryUse, TotalSubquery};
 use super::guards::{self, guarded};
-use super::{Lowering, Row, Value, build};
-use crate::functions::defined::Session;
-use crate::functions::kernels::{self, Kernel, Part};
-use crate::functions::rows::{self, Body};
+use super::{LoweredExpr, LoweredRow, Lowering, build};
+use crate::functions::defined::StatementContext;
+use crate::functions::kernels::{self, DateField, Kernel};
+use crate::functions::rows::{self, RowComputation};
 use crate::values::{Repr, mismatch, scalar};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Spans};
@@ -67,17 +67,17 @@ impl Lowering<'_> {
         })
     }
 
-    fn constant(&self, datum: Datum) -> SqlResult<Value> {
+    fn constant(&self, datum: Datum) -> SqlResult<LoweredExpr> {
         let repr = Repr::of_datum(&datum, None)?;
-        Ok(Value { expr: Df::Literal(scalar(&datum, repr)?, None), repr, constant: Some(datum), scale: None })
+        Ok(LoweredExpr { expr: Df::Literal(scalar(&datum, repr)?, None), repr, constant: Some(datum), scale: None })
     }
 
-    pub(super) fn value(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
+    pub(super) fn value(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         let _level = self.level()?;
         if let Some(known) = self.known(expr)? {
             return self.constant(known);
         }
-        let boolean = |expr: Df| Ok(Value::of(expr, Repr::Bool));
+        let boolean = |expr: Df| Ok(LoweredExpr::of(expr, Repr::Bool));
         match expr {
             Expr::Column(at) => row.value(*at),
             Expr::Outer { level, column } => row.outer_value(*level, *column),
@@ -103,7 +103,7 @@ impl Lowering<'_> {
                 let (left, right) = (self.value(left, row)?, self.value(right, row)?);
                 match self.pair(left.clone(), *kind, right.clone(), *kind)? {
                     Some((left, right)) => boolean(binary(left, DfOperator::IsNotDistinctFrom, right)),
-                    None => self.by_rows("is_same", vec![left, right], Repr::Bool, false, Body::Same(*kind)),
+                    None => self.by_rows("is_same", vec![left, right], Repr::Bool, false, RowComputation::Same(*kind)),
                 }
             }
             Expr::Case { whens, otherwise } => {
@@ -144,7 +144,7 @@ impl Lowering<'_> {
     }
 
     /// A value that is true, false or null.
-    fn boolean(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Df> {
+    fn boolean(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<Df> {
         let value = self.value(expr, row)?;
         match value.repr {
             Repr::Bool => Ok(value.expr),
@@ -153,7 +153,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn connected(&self, parts: &[Expr], row: &Row<'_>, is_and: bool) -> SqlResult<Df> {
+    fn connected(&self, parts: &[Expr], row: &LoweredRow<'_>, is_and: bool) -> SqlResult<Df> {
         self.count_conditions(parts.len())?;
         let parts = parts.iter().map(|part| self.boolean(part, row)).collect::<SqlResult<Vec<_>>>()?;
         guarded(parts, is_and, true)
@@ -161,7 +161,7 @@ impl Lowering<'_> {
 
     /// What only matters as true or not. Only `decides`, a condition that alone decides about a row, can have `NOT IN`: within
     /// others its null would count as true.
-    pub(super) fn condition(&self, expr: &Expr, row: &Row<'_>, decides: bool) -> SqlResult<Df> {
+    pub(super) fn condition(&self, expr: &Expr, row: &LoweredRow<'_>, decides: bool) -> SqlResult<Df> {
         let _level = self.level()?;
         let all = |parts: &[Expr], decides: bool| {
             self.count_conditions(parts.len())?;
@@ -184,7 +184,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn call(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<Value> {
+    fn call(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         let Expr::Call { callee, arguments } = expr else { return Err(mismatch()) };
         let callable = callee.callable();
         if callable.is_volatile() {
@@ -197,7 +197,7 @@ impl Lowering<'_> {
             if let Some(comparison) = comparison_named(operator.name)
                 && let Some(compared) = self.comparison(comparison, &left, left_kind, &right, operator.right)?
             {
-                return Ok(Value::of(compared, Repr::Bool));
+                return Ok(LoweredExpr::of(compared, Repr::Bool));
             }
             if let Some(computed) = self.arithmetic(operator.name, &left, &right, operator.result)? {
                 return Ok(computed);
@@ -212,7 +212,7 @@ impl Lowering<'_> {
             let of = self.value(of, row)?;
             if of.repr == Repr::Date {
                 let repr = Repr::Decimal { precision: 10, scale: 0 };
-                return Ok(Value::of(kernels::call(Kernel::Part(part), vec![of.expr]), repr));
+                return Ok(LoweredExpr::of(kernels::call(Kernel::Part(part), vec![of.expr]), repr));
             }
         }
         // Constants are no arrays: they go into what is called.
@@ -228,20 +228,27 @@ impl Lowering<'_> {
         if callable.is_strict() && frame.iter().flatten().any(Datum::is_null) {
             return self.constant(Datum::Null);
         }
-        let body = Body::Call { callee: *callee, frame, session: Session::of(self.context) };
+        let body = RowComputation::Call { callee: *callee, frame, session: StatementContext::of(self.context) };
         self.by_rows(callable.name(), values, Repr::of_kind(callable.result())?, callable.is_strict(), body)
     }
 
-    fn by_rows(&self, name: &str, arguments: Vec<Value>, result: Repr, strict: bool, body: Body) -> SqlResult<Value> {
+    fn by_rows(
+        &self,
+        name: &str,
+        arguments: Vec<LoweredExpr>,
+        result: Repr,
+        strict: bool,
+        body: RowComputation,
+    ) -> SqlResult<LoweredExpr> {
         let arguments = arguments.into_iter().map(|value| {
             let value = self.settled(value);
             (value.expr, value.repr)
         });
-        Ok(Value::of(rows::call(name, arguments.collect(), result, strict, body), result))
+        Ok(LoweredExpr::of(rows::call(name, arguments.collect(), result, strict, body), result))
     }
 
     /// `LIKE` of a pattern without an escape.
-    fn like(&self, name: &str, kind: Kind, left: &Value, right: &Value) -> SqlResult<Option<Value>> {
+    fn like(&self, name: &str, kind: Kind, left: &LoweredExpr, right: &LoweredExpr) -> SqlResult<Option<LoweredExpr>> {
         let (negated, case_insensitive) = match name {
             "~~" => (false, false),
             "!~~" => (true, false),
@@ -254,10 +261,10 @@ impl Lowering<'_> {
             return Ok(None);
         }
         let (own, pattern) = (Box::new(left.expr.clone()), Box::new(lit_text(pattern)));
-        Ok(Some(Value::of(Df::Like(Like::new(negated, own, pattern, None, case_insensitive)), Repr::Bool)))
+        Ok(Some(LoweredExpr::of(Df::Like(Like::new(negated, own, pattern, None, case_insensitive)), Repr::Bool)))
     }
 
-    fn cast(&self, argument: Value, to: SqlType, eval: query::plan::CastEval) -> SqlResult<Value> {
+    fn cast(&self, argument: LoweredExpr, to: SqlType, eval: query::plan::CastEval) -> SqlResult<LoweredExpr> {
         let is_bare = to.typmod < 0;
         let native = match (argument.repr, to.kind) {
             // The array has no blanks. A value as it is shown has them.
@@ -295,9 +302,9 @@ impl Lowering<'_> {
             _ => None,
         };
         if let Some((expr, repr)) = native {
-            return Ok(Value { expr, repr, constant: None, scale: argument.scale });
+            return Ok(LoweredExpr { expr, repr, constant: None, scale: argument.scale });
         }
-        let body = Body::Cast { eval, to, session: Session::of(self.context) };
+        let body = RowComputation::Cast { eval, to, session: StatementContext::of(self.context) };
         self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, body)
     }
 
@@ -308,7 +315,7 @@ impl Lowering<'_> {
         eval(&probe, to, &**self.context).is_ok_and(|same| same == probe)
     }
 
-    fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
+    fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         let values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
         let result = self.unified(values.iter())?;
         // One form for all, or the result's scale would be another one's.
@@ -318,22 +325,22 @@ impl Lowering<'_> {
             values,
             result,
             false,
-            Body::Extreme { greatest, kind },
+            RowComputation::Extreme { greatest, kind },
         )
     }
 
-    fn in_list(&self, kind: Kind, argument: &Expr, list: &[Expr], row: &Row<'_>) -> SqlResult<Value> {
+    fn in_list(&self, kind: Kind, argument: &Expr, list: &[Expr], row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         let argument = self.value(argument, row)?;
         let list = list.iter().map(|item| self.value(item, row)).collect::<SqlResult<Vec<_>>>()?;
         match self.any_of_list(&argument, kind, &list)? {
-            Some(any) => Ok(Value::of(any, Repr::Bool)),
+            Some(any) => Ok(LoweredExpr::of(any, Repr::Bool)),
             None => {
                 let each = list.into_iter().map(|item| {
                     let pair = vec![argument.clone(), item];
-                    self.by_rows("equal", pair, Repr::Bool, true, Body::Equal(kind)).map(|value| value.expr)
+                    self.by_rows("equal", pair, Repr::Bool, true, RowComputation::Equal(kind)).map(|value| value.expr)
                 });
                 let any = balanced(each.collect::<SqlResult<_>>()?, Df::or);
-                Ok(Value::of(any.unwrap_or_else(|| lit(false)), Repr::Bool))
+                Ok(LoweredExpr::of(any.unwrap_or_else(|| lit(false)), Repr::Bool))
             }
         }
     }
@@ -345,8 +352,8 @@ impl Lowering<'_> {
         arguments: &[Expr],
         array: &Expr,
         condition: &Expr,
-        row: &Row<'_>,
-    ) -> SqlResult<Value> {
+        row: &LoweredRow<'_>,
+    ) -> SqlResult<LoweredExpr> {
         let refused = || SqlError::unsupported("this ANY or ALL as analytics");
         let (Some(items), [argument]) = (self.known(array)?, arguments) else { return Err(refused()) };
         let items = match items {
@@ -366,55 +373,55 @@ impl Lowering<'_> {
         if is_list && operator.left == Some(operator.right) {
             let list = items.iter().map(|item| self.constant(item.clone())).collect::<SqlResult<Vec<_>>>()?;
             if let Some(any) = self.any_of_list(&argument, operator.right, &list)? {
-                return Ok(Value::of(if all { Df::Not(Box::new(any)) } else { any }, Repr::Bool));
+                return Ok(LoweredExpr::of(if all { Df::Not(Box::new(any)) } else { any }, Repr::Bool));
             }
         }
         // The row executor looks a value up in a hash table; here each row would walk all items.
         if is_list && ITEMS_MAX < items.len() {
             return Err(SqlError::unsupported("so long an array of another type as analytics"));
         }
-        let body = Body::AnyItem { all, callee: *callee, items, session: Session::of(self.context) };
+        let body = RowComputation::AnyItem { all, callee: *callee, items, session: StatementContext::of(self.context) };
         self.by_rows(if all { "all" } else { "any" }, vec![argument], Repr::Bool, false, body)
     }
 
-    fn subquery(&self, plan: LogicalPlan, of: Use) -> SqlResult<Subquery> {
+    fn subquery(&self, plan: LogicalPlan, of: SubqueryUse) -> SqlResult<Subquery> {
         correlated::check(&plan, of)?;
         let outer_ref_columns = plan.all_out_ref_exprs();
         Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() })
     }
 
-    fn scalar_query(&self, plan: &Plan, row: &Row<'_>) -> SqlResult<Value> {
+    fn scalar_query(&self, plan: &Plan, row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         // Two rows are enough to be too many; DataFusion counts them itself.
         let lowered = self.plan(unlimited(plan, 2), Some(row))?;
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
         let is_correlated = !lowered.plan.all_out_ref_exprs().is_empty();
-        if is_correlated && let Some(total) = Total::of(&lowered.plan, value.clone())? {
+        if is_correlated && let Some(total) = TotalSubquery::of(&lowered.plan, value.clone())? {
             let lowered = self.total(total, repr)?;
             let repr = lowered.place(0)?.repr;
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(lowered.plan, Use::Value)?), repr));
+            return Ok(LoweredExpr::of(Df::ScalarSubquery(self.subquery(lowered.plan, SubqueryUse::Value)?), repr));
         }
         let plan = build(LogicalPlanBuilder::from(lowered.plan).project([value.clone()]))?;
         if is_correlated && is_settled(&value, &plan) {
             return Err(SqlError::unsupported("a correlated subquery of a constant as analytics"));
         }
         if stays_nullable(&value, &plan) || repr == Repr::Null {
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan, Use::Value)?), repr));
+            return Ok(LoweredExpr::of(Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?), repr));
         }
         if !is_correlated {
             // A join with a row of nothing says it.
             let nothing = LogicalPlanBuilder::empty(true);
             let plan = build(nothing.join_on(plan, JoinType::Left, [lit(true)]))?;
-            return Ok(Value::of(Df::ScalarSubquery(self.subquery(plan, Use::Value)?), repr));
+            return Ok(LoweredExpr::of(Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?), repr));
         }
         // A correlated one becomes an outer join, but rules that run before take the column's word for it.
-        let found = Df::ScalarSubquery(self.subquery(plan, Use::Value)?);
-        Ok(Value::of(kernels::call(Kernel::OrNull(repr), vec![found]), repr))
+        let found = Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?);
+        Ok(LoweredExpr::of(kernels::call(Kernel::OrNull(repr), vec![found]), repr))
     }
 
-    fn exists(&self, plan: &Plan, row: &Row<'_>, negated: bool) -> SqlResult<Df> {
+    fn exists(&self, plan: &Plan, row: &LoweredRow<'_>, negated: bool) -> SqlResult<Df> {
         let lowered = self.plan(unlimited(plan, 1), Some(row))?;
-        Ok(Df::Exists(Exists::new(self.subquery(lowered.plan, Use::Rows)?, negated)))
+        Ok(Df::Exists(Exists::new(self.subquery(lowered.plan, SubqueryUse::Rows)?, negated)))
     }
 
     fn in_query(
@@ -422,14 +429,14 @@ impl Lowering<'_> {
         kinds: &[Kind],
         arguments: &[Expr],
         query: &Plan,
-        row: &Row<'_>,
+        row: &LoweredRow<'_>,
         negated: bool,
     ) -> SqlResult<Df> {
         let lowered = self.plan(query, Some(row))?;
         let mut pairs = Vec::with_capacity(kinds.len());
         for (at, (argument, kind)) in arguments.iter().zip(kinds).enumerate() {
             let place = lowered.place(at)?;
-            let own = Value::of(place.value(), place.repr);
+            let own = LoweredExpr::of(place.value(), place.repr);
             let refused = || SqlError::unsupported("IN between these types as analytics");
             pairs.push(self.pair(self.value(argument, row)?, *kind, own, *kind)?.ok_or_else(refused)?);
         }
@@ -449,10 +456,10 @@ impl Lowering<'_> {
             // DataFusion's own `NOT IN` takes a null of any row for one of this query; this says what it means.
             let differs_from_none = seen_from_within(left, row)?.eq(right).is_not_false();
             let plan = build(builder.filter(differs_from_none))?;
-            return Ok(Df::Exists(Exists::new(self.subquery(plan, Use::Rows)?, true)));
+            return Ok(Df::Exists(Exists::new(self.subquery(plan, SubqueryUse::Rows)?, true)));
         }
         let plan = build(builder.project([right.alias(self.name("c"))]))?;
-        Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan, Use::Rows)?, negated)))
+        Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan, SubqueryUse::Rows)?, negated)))
     }
 
     /// `IN` of a row of several values, as a semi join. A row that nulls keep from being compared is not in the query, which is
@@ -461,7 +468,7 @@ impl Lowering<'_> {
         &self,
         pairs: Vec<(Df, Df)>,
         builder: LogicalPlanBuilder,
-        row: &Row<'_>,
+        row: &LoweredRow<'_>,
         negated: bool,
     ) -> SqlResult<Df> {
         if negated {
@@ -474,7 +481,7 @@ impl Lowering<'_> {
         let equal = pairs.into_iter().map(|(left, right)| Ok(seen_from_within(left, row)?.eq(right)));
         let all = balanced(equal.collect::<SqlResult<_>>()?, Df::and).ok_or_else(mismatch)?;
         let plan = build(builder.filter(all))?;
-        Ok(Df::Exists(Exists::new(self.subquery(plan, Use::Rows)?, false)))
+        Ok(Df::Exists(Exists::new(self.subquery(plan, SubqueryUse::Rows)?, false)))
     }
 }
 
@@ -534,7 +541,7 @@ fn of_column(value: &Df, plan: &LogicalPlan) -> Option<usize> {
 }
 
 /// A value of a row as a query within asks for it.
-fn seen_from_within(value: Df, row: &Row<'_>) -> SqlResult<Df> {
+fn seen_from_within(value: Df, row: &LoweredRow<'_>) -> SqlResult<Df> {
     let outward = |part: Df| {
         let Df::Column(column) = &part else { return Ok(Transformed::no(part)) };
         let place = row.places.iter().flatten().find(|place| place.column == *column);
@@ -559,12 +566,12 @@ fn is_plain(part: &Df) -> bool {
     matches!(part, Df::Column(_) | Df::Literal(..) | Df::Cast(_) | Df::BinaryExpr(_) | Df::Negative(_) | Df::Alias(_))
 }
 
-fn part_named(name: &Datum) -> Option<Part> {
+fn part_named(name: &Datum) -> Option<DateField> {
     let Datum::Text(name) = name else { return None };
     match &**name {
-        "year" => Some(Part::Year),
-        "month" => Some(Part::Month),
-        "day" => Some(Part::Day),
+        "year" => Some(DateField::Year),
+        "month" => Some(DateField::Month),
+        "day" => Some(DateField::Day),
         _ => None,
     }
 }

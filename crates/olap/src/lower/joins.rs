@@ -4,7 +4,7 @@
 //! the order of the tree, from which DataFusion makes its own.
 
 use super::guards::plan_can_raise;
-use super::{Lowered, Lowering, Place, Row, build};
+use super::{LoweredColumn, LoweredPlan, LoweredRow, Lowering, build};
 use crate::functions::can_raise;
 use crate::values::Repr;
 use datafusion::common::{Column, JoinType, TableReference};
@@ -15,7 +15,7 @@ use statement::{SqlError, SqlResult};
 use types::Datum;
 
 /// Input with the conditions that are asked of the row it is in.
-struct Part<'p> {
+struct JoinedInput<'p> {
     plan: LogicalPlan,
     conditions: Vec<&'p Expr>,
 }
@@ -24,11 +24,11 @@ struct Part<'p> {
 const JOINS_MAX: usize = 200;
 
 impl Lowering<'_> {
-    pub(super) fn join_tree(&self, tree: &JoinTree, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+    pub(super) fn join_tree(&self, tree: &JoinTree, outer: Option<&LoweredRow<'_>>) -> SqlResult<LoweredPlan> {
         // Columns that nothing looks at are found by DataFusion itself.
         let JoinTree { when, group, width, needed: _ } = tree;
         let mut places = vec![None; *width];
-        let Part { plan, conditions } = self.join_group(group, &mut places, outer)?;
+        let JoinedInput { plan, conditions } = self.join_group(group, &mut places, outer)?;
         let asked = match when {
             Some(Expr::And(parts)) => &parts[..],
             when => when.as_slice(),
@@ -40,7 +40,7 @@ impl Lowering<'_> {
         // They become joins, which evaluate what they like before.
         let joins = |part: &Expr| part.has_query() && !matches!(part, Expr::Call { .. } | Expr::Scalar(_));
         if is_guard && asked.iter().any(joins) {
-            let row = Row { places: &places, outer };
+            let row = LoweredRow { places: &places, outer };
             for condition in &conditions {
                 if can_raise(&self.condition(condition, &row, true)?) {
                     return Err(SqlError::unsupported("EXISTS before a condition that can fail as analytics"));
@@ -52,15 +52,15 @@ impl Lowering<'_> {
         }
         // What looks at no row is asked before all that looks at one.
         let conditions: Vec<&Expr> = when.iter().chain(conditions).collect();
-        self.filter(Lowered { plan, places }, &conditions, outer)
+        self.filter(LoweredPlan { plan, places }, &conditions, outer)
     }
 
     fn join_group<'p>(
         &self,
         group: &'p JoinGroup,
-        places: &mut Vec<Option<Place>>,
-        outer: Option<&Row<'_>>,
-    ) -> SqlResult<Part<'p>> {
+        places: &mut Vec<Option<LoweredColumn>>,
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<JoinedInput<'p>> {
         let JoinGroup { inputs, conditions } = group;
         // DataFusion's joins stand one inside the other.
         if JOINS_MAX < inputs.len() {
@@ -85,15 +85,20 @@ impl Lowering<'_> {
         }
         asked.extend(conditions);
         let plan = joined.map_or_else(|| build(Ok(LogicalPlanBuilder::empty(true))), Ok)?;
-        Ok(Part { plan, conditions: asked })
+        Ok(JoinedInput { plan, conditions: asked })
     }
 
     /// Conditions of a join. One that has a query in it is not looked for there by DataFusion.
-    fn all(&self, conditions: &[&Expr], places: &[Option<Place>], outer: Option<&Row<'_>>) -> SqlResult<Vec<Df>> {
+    fn all(
+        &self,
+        conditions: &[&Expr],
+        places: &[Option<LoweredColumn>],
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<Vec<Df>> {
         if conditions.iter().any(|condition| condition.has_query()) {
             return Err(SqlError::unsupported("a subquery in the condition of an outer join as analytics"));
         }
-        let row = Row { places, outer };
+        let row = LoweredRow { places, outer };
         let parts = conditions.iter().flat_map(|condition| match condition {
             Expr::And(parts) => parts.iter().collect(),
             whole => vec![*whole],
@@ -104,9 +109,9 @@ impl Lowering<'_> {
     fn input<'p>(
         &self,
         input: &'p JoinInput,
-        places: &mut Vec<Option<Place>>,
-        outer: Option<&Row<'_>>,
-    ) -> SqlResult<Part<'p>> {
+        places: &mut Vec<Option<LoweredColumn>>,
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<JoinedInput<'p>> {
         let first = input.first;
         let plan = match &input.kind {
             InputKind::Table(table) => self.table(table, &mut places[first..])?,
@@ -127,30 +132,30 @@ impl Lowering<'_> {
             InputKind::Query { is_lateral: true, .. } => return Err(SqlError::unsupported("LATERAL as analytics")),
             InputKind::Functions { .. } => return Err(SqlError::unsupported("functions in FROM as analytics")),
         };
-        Ok(Part { plan, conditions: Vec::new() })
+        Ok(JoinedInput { plan, conditions: Vec::new() })
     }
 
     /// Side of a full join.
     fn side(
         &self,
         group: &JoinGroup,
-        places: &mut Vec<Option<Place>>,
-        outer: Option<&Row<'_>>,
+        places: &mut Vec<Option<LoweredColumn>>,
+        outer: Option<&LoweredRow<'_>>,
     ) -> SqlResult<LogicalPlan> {
-        let Part { plan, conditions } = self.join_group(group, places, outer)?;
-        let lowered = self.filter(Lowered { plan, places: places.clone() }, &conditions, outer)?;
+        let JoinedInput { plan, conditions } = self.join_group(group, places, outer)?;
+        let lowered = self.filter(LoweredPlan { plan, places: places.clone() }, &conditions, outer)?;
         Ok(lowered.plan)
     }
 
     /// A table's rows, whose columns take the first of these places.
-    fn table(&self, table: &TableInfo, places: &mut [Option<Place>]) -> SqlResult<LogicalPlan> {
+    fn table(&self, table: &TableInfo, places: &mut [Option<LoweredColumn>]) -> SqlResult<LogicalPlan> {
         let name = TableReference::bare(self.name("t"));
         let provider = self.tables.provider(&table.table).ok_or_else(crate::values::mismatch)?;
         let plan = build(LogicalPlanBuilder::scan(name.clone(), provider_as_source(provider), None))?;
         let fields = table.table.schema().fields().iter();
         for ((place, column), field) in places.iter_mut().zip(&table.columns).zip(fields) {
             let own = Column::new(Some(name.clone()), field.name());
-            *place = Some(Place { column: own, repr: Repr::of_column(column.kind)? });
+            *place = Some(LoweredColumn { column: own, repr: Repr::of_column(column.kind)? });
         }
         Ok(plan)
     }

@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use guards::plan_can_raise;
 
-use crate::database::Tables;
+use crate::database::TableOrigin;
 use crate::values::Repr;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column, ScalarValue};
@@ -58,7 +58,7 @@ pub(crate) fn lower(
     columns: &[SqlType],
     parameters: &[Datum],
     context: &Arc<dyn CallContext>,
-    tables: &Tables,
+    tables: &TableOrigin,
 ) -> SqlResult<LogicalPlan> {
     let lowering = Lowering::new(parameters, context, tables);
     let lowered = lowering.plan(plan, None)?;
@@ -71,7 +71,7 @@ pub(crate) fn lower(
 }
 
 /// A value as an answer's column: what its array's type and its SQL type do not say is put into the value.
-fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
+fn answer_column(place: &LoweredColumn, kind: SqlType) -> (Df, Repr) {
     match place.repr {
         Repr::Padded(length) if kind.max_length() != Some(length as usize) => (
             crate::functions::kernels::call(crate::functions::kernels::Kernel::Pad(length), vec![place.value()]),
@@ -87,7 +87,7 @@ fn answer_column(place: &Place, kind: SqlType) -> (Df, Repr) {
 struct Lowering<'a> {
     parameters: &'a [Datum],
     context: &'a Arc<dyn CallContext>,
-    tables: &'a Tables,
+    tables: &'a TableOrigin,
     /// Of the names that are made.
     next: Cell<u64>,
     /// Queries of `WITH` that have been lowered once.
@@ -103,27 +103,27 @@ struct Lowering<'a> {
 
 /// A place of a row.
 #[derive(Clone, Debug)]
-struct Place {
+struct LoweredColumn {
     column: Column,
     repr: Repr,
 }
 
 /// A plan, and where its values are; nothing stands where nobody looks.
-struct Lowered {
+struct LoweredPlan {
     plan: LogicalPlan,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<LoweredColumn>>,
 }
 
 /// The row that an expression is over, and those of the enclosing queries.
 #[derive(Clone, Copy)]
-struct Row<'r> {
-    places: &'r [Option<Place>],
-    outer: Option<&'r Row<'r>>,
+struct LoweredRow<'r> {
+    places: &'r [Option<LoweredColumn>],
+    outer: Option<&'r LoweredRow<'r>>,
 }
 
 /// A lowered expression.
 #[derive(Clone, Debug)]
-struct Value {
+struct LoweredExpr {
     expr: Df,
     repr: Repr,
     /// What it is, if it is the same for all rows.
@@ -132,7 +132,7 @@ struct Value {
     scale: Option<Box<Df>>,
 }
 
-impl Place {
+impl LoweredColumn {
     fn value(&self) -> Df {
         Df::Column(self.column.clone())
     }
@@ -144,50 +144,50 @@ impl Place {
     }
 }
 
-impl Lowered {
-    fn place(&self, at: usize) -> SqlResult<&Place> {
+impl LoweredPlan {
+    fn place(&self, at: usize) -> SqlResult<&LoweredColumn> {
         place(&self.places, at)
     }
 }
 
-impl Row<'_> {
-    fn value(&self, at: usize) -> SqlResult<Value> {
+impl LoweredRow<'_> {
+    fn value(&self, at: usize) -> SqlResult<LoweredExpr> {
         let place = place(self.places, at)?;
-        Ok(Value::of(place.value(), place.repr))
+        Ok(LoweredExpr::of(place.value(), place.repr))
     }
 
     /// A value of the row so many queries out.
-    fn outer_value(&self, level: usize, at: usize) -> SqlResult<Value> {
+    fn outer_value(&self, level: usize, at: usize) -> SqlResult<LoweredExpr> {
         let mut row = self;
         for _ in 0..level {
             row = row.outer.ok_or_else(crate::values::mismatch)?;
         }
         let place = place(row.places, at)?;
-        Ok(Value::of(place.as_outer(), place.repr))
+        Ok(LoweredExpr::of(place.as_outer(), place.repr))
     }
 }
 
-fn place(places: &[Option<Place>], at: usize) -> SqlResult<&Place> {
+fn place(places: &[Option<LoweredColumn>], at: usize) -> SqlResult<&LoweredColumn> {
     places.get(at).and_then(Option::as_ref).ok_or_else(crate::values::mismatch)
 }
 
-impl Value {
-    fn of(expr: Df, repr: Repr) -> Value {
-        Value { expr, repr, constant: None, scale: None }
+impl LoweredExpr {
+    fn of(expr: Df, repr: Repr) -> LoweredExpr {
+        LoweredExpr { expr, repr, constant: None, scale: None }
     }
 }
 
 /// See [`Lowering::level`].
-struct Level<'l>(&'l Cell<usize>);
+struct DepthGuard<'l>(&'l Cell<usize>);
 
-impl Drop for Level<'_> {
+impl Drop for DepthGuard<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
 }
 
 impl<'a> Lowering<'a> {
-    fn new(parameters: &'a [Datum], context: &'a Arc<dyn CallContext>, tables: &'a Tables) -> Lowering<'a> {
+    fn new(parameters: &'a [Datum], context: &'a Arc<dyn CallContext>, tables: &'a TableOrigin) -> Lowering<'a> {
         Lowering {
             parameters,
             context,
@@ -205,8 +205,8 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// `0A000`
-    fn level(&self) -> SqlResult<Level<'_>> {
-        let level = Level(&self.depth);
+    fn level(&self) -> SqlResult<DepthGuard<'_>> {
+        let level = DepthGuard(&self.depth);
         self.depth.set(self.depth.get() + 1);
         pulse::tick(LEVEL)?;
         if DEPTH_MAX < self.depth.get() {
@@ -249,12 +249,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// These values, under names of their own.
-    fn project(&self, plan: LogicalPlan, values: Vec<(Df, Repr)>) -> SqlResult<Lowered> {
+    fn project(&self, plan: LogicalPlan, values: Vec<(Df, Repr)>) -> SqlResult<LoweredPlan> {
         let mut places = Vec::with_capacity(values.len());
         let mut exprs = Vec::with_capacity(values.len());
         for (expr, repr) in values {
             let name = self.name("c");
-            places.push(Some(Place { column: Column::new_unqualified(name.clone()), repr }));
+            places.push(Some(LoweredColumn { column: Column::new_unqualified(name.clone()), repr }));
             exprs.push(expr.alias(name));
         }
         if exprs.is_empty() {
@@ -262,7 +262,7 @@ impl<'a> Lowering<'a> {
             exprs.push(Df::Literal(ScalarValue::Boolean(Some(true)), None).alias(self.name("c")));
         }
         let plan = build(LogicalPlanBuilder::from(plan).project(exprs))?;
-        Ok(Lowered { plan, places })
+        Ok(LoweredPlan { plan, places })
     }
 }
 

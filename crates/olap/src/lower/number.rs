@@ -1,9 +1,9 @@
 //! Arithmetic, and how numbers of different forms come together.
 
-use super::{Lowering, Value};
+use super::{LoweredExpr, Lowering};
 use crate::functions::can_raise;
-use crate::functions::kernels::{self, Kernel, Operation};
-use crate::functions::rows::{self, Body};
+use crate::functions::kernels::{self, Arithmetic, Kernel};
+use crate::functions::rows::{self, RowComputation};
 use crate::values::{DIGITS_MAX, Repr, mismatch, scalar};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Case;
@@ -18,12 +18,18 @@ fn within(precision: u8) -> (u8, bool) {
 
 impl Lowering<'_> {
     /// Arithmetic on arrays; nothing if it must go row by row.
-    pub(super) fn arithmetic(&self, name: &str, left: &Value, right: &Value, result: Kind) -> SqlResult<Option<Value>> {
+    pub(super) fn arithmetic(
+        &self,
+        name: &str,
+        left: &LoweredExpr,
+        right: &LoweredExpr,
+        result: Kind,
+    ) -> SqlResult<Option<LoweredExpr>> {
         let operation = match name {
-            "+" => Operation::Add,
-            "-" => Operation::Subtract,
-            "*" => Operation::Multiply,
-            "/" => Operation::Divide,
+            "+" => Arithmetic::Add,
+            "-" => Arithmetic::Subtract,
+            "*" => Arithmetic::Multiply,
+            "/" => Arithmetic::Divide,
             _ => return Ok(None),
         };
         if left.scale.is_some() || right.scale.is_some() {
@@ -33,7 +39,7 @@ impl Lowering<'_> {
         if is_integer(left.repr) && is_integer(right.repr) {
             let Ok(to @ (Repr::Int2 | Repr::Int4 | Repr::Int8)) = Repr::of_kind(result) else { return Ok(None) };
             let operands = vec![self.fitted(left.clone(), to)?, self.fitted(right.clone(), to)?];
-            return Ok(Some(Value::of(kernels::call(Kernel::Integers(operation, to), operands), to)));
+            return Ok(Some(LoweredExpr::of(kernels::call(Kernel::Integers(operation, to), operands), to)));
         }
         let (Repr::Decimal { precision: a, scale: one }, Repr::Decimal { precision: b, scale: two }) =
             (left.repr, right.repr)
@@ -41,13 +47,13 @@ impl Lowering<'_> {
             return Ok(None);
         };
         let (scale, precision, shifts) = match operation {
-            Operation::Add | Operation::Subtract => {
+            Arithmetic::Add | Arithmetic::Subtract => {
                 let scale = one.max(two);
                 (scale, (a - one.min(a)).max(b - two.min(b)) + 1 + scale, [scale - one, scale - two])
             }
-            Operation::Multiply => (one + two, a + b, [0, 0]),
+            Arithmetic::Multiply => (one + two, a + b, [0, 0]),
             // A quotient's scale depends on its operands.
-            Operation::Divide => return Ok(None),
+            Arithmetic::Divide => return Ok(None),
         };
         if DIGITS_MAX < scale {
             return Ok(None);
@@ -56,11 +62,11 @@ impl Lowering<'_> {
         let result = Repr::Decimal { precision, scale };
         let [left_shift, right_shift] = shifts;
         let kernel = Kernel::Decimals { operation, left_shift, right_shift, result, checked };
-        Ok(Some(Value::of(kernels::call(kernel, vec![left.expr.clone(), right.expr.clone()]), result)))
+        Ok(Some(LoweredExpr::of(kernels::call(kernel, vec![left.expr.clone(), right.expr.clone()]), result)))
     }
 
     /// A decimal with so many digits behind the point, at least as many as it has.
-    pub(super) fn shifted(&self, value: &Value, to: u8) -> SqlResult<Df> {
+    pub(super) fn shifted(&self, value: &LoweredExpr, to: u8) -> SqlResult<Df> {
         Ok(match value.repr {
             Repr::Decimal { scale, precision } if scale < to => {
                 let (wide, checked) = within(precision + (to - scale));
@@ -79,16 +85,21 @@ impl Lowering<'_> {
     }
 
     /// The same value, in a form that says its scale.
-    pub(super) fn settled(&self, value: Value) -> Value {
-        let Value { expr, repr, constant, scale: Some(scale) } = value else { return value };
+    pub(super) fn settled(&self, value: LoweredExpr) -> LoweredExpr {
+        let LoweredExpr { expr, repr, constant, scale: Some(scale) } = value else { return value };
         let arguments = vec![(expr, repr), (*scale, Repr::Int8)];
         let to = Repr::Keyed(Kind::Numeric);
-        Value { expr: rows::call("numeric", arguments, to, true, Body::Rounded), repr: to, constant, scale: None }
+        LoweredExpr {
+            expr: rows::call("numeric", arguments, to, true, RowComputation::Rounded),
+            repr: to,
+            constant,
+            scale: None,
+        }
     }
 
     /// What all of these can stand as.
-    pub(super) fn unified<'v>(&self, values: impl Iterator<Item = &'v Value>) -> SqlResult<Repr> {
-        let own = |value: &Value| if value.scale.is_some() { Repr::Keyed(Kind::Numeric) } else { value.repr };
+    pub(super) fn unified<'v>(&self, values: impl Iterator<Item = &'v LoweredExpr>) -> SqlResult<Repr> {
+        let own = |value: &LoweredExpr| if value.scale.is_some() { Repr::Keyed(Kind::Numeric) } else { value.repr };
         let mut found = Repr::Null;
         for repr in values.map(own) {
             found = match (found, repr) {
@@ -114,7 +125,7 @@ impl Lowering<'_> {
     }
 
     /// The value as an array of this form.
-    pub(super) fn fitted(&self, value: Value, to: Repr) -> SqlResult<Df> {
+    pub(super) fn fitted(&self, value: LoweredExpr, to: Repr) -> SqlResult<Df> {
         let value = self.settled(value);
         if value.repr == to {
             return Ok(value.expr);
@@ -135,7 +146,7 @@ impl Lowering<'_> {
             }
             (Repr::Decimal { .. }, Repr::Keyed(Kind::Numeric)) => match &value.constant {
                 Some(constant) => Df::Literal(scalar(constant, to)?, None),
-                None => rows::call("numeric", vec![(value.expr, value.repr)], to, true, Body::Numeric),
+                None => rows::call("numeric", vec![(value.expr, value.repr)], to, true, RowComputation::Numeric),
             },
             (Repr::Blanks, Repr::Text) | (Repr::Text, Repr::Blanks) => value.expr,
             (Repr::Padded(length), Repr::Text | Repr::Blanks) => kernels::call(Kernel::Pad(length), vec![value.expr]),
@@ -145,7 +156,7 @@ impl Lowering<'_> {
     }
 
     /// The value whose condition is the first to hold.
-    pub(super) fn choice(&self, whens: Vec<(Df, Value)>, otherwise: Value) -> SqlResult<Value> {
+    pub(super) fn choice(&self, whens: Vec<(Df, LoweredExpr)>, otherwise: LoweredExpr) -> SqlResult<LoweredExpr> {
         let all = || whens.iter().map(|(_, value)| value).chain([&otherwise]);
         // Decimals of different scales stand at the largest, with the scale that each really has beside them.
         let decimals = all().map(|value| match value.repr {
@@ -161,11 +172,11 @@ impl Lowering<'_> {
             if whole + scale <= DIGITS_MAX {
                 let repr = Repr::Decimal { precision: whole + scale, scale };
                 let null = ScalarValue::try_from(&repr.data_type()).map_err(|_| mismatch())?;
-                let value = |value: &Value| match value.repr {
+                let value = |value: &LoweredExpr| match value.repr {
                     Repr::Null => Ok(Df::Literal(null.clone(), None)),
                     _ => self.shifted(value, scale).map(|shifted| cast(shifted, repr.data_type())),
                 };
-                let own = |value: &Value| match (&value.scale, value.repr) {
+                let own = |value: &LoweredExpr| match (&value.scale, value.repr) {
                     (Some(own), _) => (**own).clone(),
                     (None, Repr::Decimal { scale, .. }) => lit(i64::from(scale)),
                     (None, _) => lit(0_i64),
@@ -175,7 +186,7 @@ impl Lowering<'_> {
                 let scales = whens.iter().map(|(when, then)| (when.clone(), own(then))).collect();
                 let expr = case(values, value(&otherwise)?);
                 let scale = Some(Box::new(case(scales, own(&otherwise))));
-                return Ok(Value { expr, repr, constant: None, scale });
+                return Ok(LoweredExpr { expr, repr, constant: None, scale });
             }
         }
         let to = to?;
@@ -186,9 +197,9 @@ impl Lowering<'_> {
             let flag = |value: Df| kernels::call(Kernel::Flag, vec![value]);
             let whens = whens.into_iter().map(|(when, then)| (when, flag(then))).collect();
             let expr = kernels::call(Kernel::Truth, vec![case(whens, flag(otherwise))]);
-            return Ok(Value::of(expr, to));
+            return Ok(LoweredExpr::of(expr, to));
         }
-        Ok(Value::of(case(whens, otherwise), to))
+        Ok(LoweredExpr::of(case(whens, otherwise), to))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sources of rows.
 
 use super::expr::balanced;
-use super::{Lowered, Lowering, Place, Row, Value, build, refused};
+use super::{LoweredColumn, LoweredExpr, LoweredPlan, LoweredRow, Lowering, build, refused};
 use crate::order::is_repeatable;
 use crate::values::{Repr, mismatch};
 use datafusion::common::Column;
@@ -13,14 +13,14 @@ use statement::{SqlError, SqlResult};
 use types::{Datum, Kind};
 
 impl Lowering<'_> {
-    pub(super) fn plan(&self, plan: &Plan, outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
+    pub(super) fn plan(&self, plan: &Plan, outer: Option<&LoweredRow<'_>>) -> SqlResult<LoweredPlan> {
         let _level = self.level()?;
         self.plans.set(self.plans.get() + 1);
         if super::PLANS_MAX < self.plans.get() {
             return Err(SqlError::unsupported("a query of so many parts as analytics"));
         }
         match plan {
-            Plan::Unit => Ok(Lowered { plan: build(Ok(LogicalPlanBuilder::empty(true)))?, places: Vec::new() }),
+            Plan::Unit => Ok(LoweredPlan { plan: build(Ok(LogicalPlanBuilder::empty(true)))?, places: Vec::new() }),
             Plan::Values(rows) => self.literal_rows(rows, outer),
             Plan::From(tree) => self.join_tree(tree, outer),
             Plan::Filter { input, condition } => {
@@ -29,7 +29,7 @@ impl Lowering<'_> {
             }
             Plan::Project { input, columns } => {
                 let input = self.plan(input, outer)?;
-                let row = Row { places: &input.places, outer };
+                let row = LoweredRow { places: &input.places, outer };
                 let values = columns.iter().map(|column| self.stored(column, &row)).collect::<SqlResult<_>>()?;
                 self.project(input.plan, values)
             }
@@ -44,9 +44,9 @@ impl Lowering<'_> {
             Plan::Limit { input, limit, offset } => {
                 let count = |expr: &Option<Expr>| expr.as_ref().map_or(Ok(None), |expr| self.count(expr));
                 let (limit, offset) = (count(limit)?, count(offset)?);
-                let Lowered { plan, places } = self.plan(input, outer)?;
+                let LoweredPlan { plan, places } = self.plan(input, outer)?;
                 let plan = build(LogicalPlanBuilder::from(plan).limit(offset.unwrap_or(0), limit))?;
-                Ok(Lowered { plan, places })
+                Ok(LoweredPlan { plan, places })
             }
             Plan::Set { operation, all, kinds, left, right } => {
                 let sides = [self.plan(left, outer)?, self.plan(right, outer)?];
@@ -76,24 +76,29 @@ impl Lowering<'_> {
     }
 
     /// A value as a column has it.
-    pub(super) fn stored(&self, expr: &Expr, row: &Row<'_>) -> SqlResult<(Df, Repr)> {
+    pub(super) fn stored(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<(Df, Repr)> {
         let value = self.settled(self.value(expr, row)?);
         Ok((value.expr, value.repr))
     }
 
     /// The rows for which all conditions hold.
-    pub(super) fn filter(&self, input: Lowered, conditions: &[&Expr], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
-        let Lowered { mut plan, places } = input;
-        let row = Row { places: &places, outer };
+    pub(super) fn filter(
+        &self,
+        input: LoweredPlan,
+        conditions: &[&Expr],
+        outer: Option<&LoweredRow<'_>>,
+    ) -> SqlResult<LoweredPlan> {
+        let LoweredPlan { mut plan, places } = input;
+        let row = LoweredRow { places: &places, outer };
         let all = conditions.iter().map(|condition| self.condition(condition, &row, true));
         if let Some(condition) = balanced(all.collect::<SqlResult<_>>()?, Df::and) {
             plan = build(LogicalPlanBuilder::from(plan).filter(condition))?;
         }
-        Ok(Lowered { plan, places })
+        Ok(LoweredPlan { plan, places })
     }
 
-    fn literal_rows(&self, rows: &[Vec<Expr>], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
-        let row = Row { places: &[], outer };
+    fn literal_rows(&self, rows: &[Vec<Expr>], outer: Option<&LoweredRow<'_>>) -> SqlResult<LoweredPlan> {
+        let row = LoweredRow { places: &[], outer };
         let width = rows.first().map_or(0, Vec::len);
         if rows.iter().flatten().any(Expr::has_query) {
             return Err(SqlError::unsupported("a subquery in VALUES as analytics"));
@@ -102,7 +107,7 @@ impl Lowering<'_> {
             return Err(SqlError::unsupported("rows without columns as analytics"));
         }
         let values = rows.iter().map(|values| values.iter().map(|value| self.value(value, &row)).collect());
-        let values = values.collect::<SqlResult<Vec<Vec<Value>>>>()?;
+        let values = values.collect::<SqlResult<Vec<Vec<LoweredExpr>>>>()?;
         let reprs = (0..width).map(|at| self.unified(values.iter().map(|row| &row[at])));
         let reprs = reprs.collect::<SqlResult<Vec<_>>>()?;
         let fitted = values.into_iter().map(|row| {
@@ -113,20 +118,20 @@ impl Lowering<'_> {
         self.project(plan, columns)
     }
 
-    fn sort(&self, input: &Plan, keys: &[SortKey], outer: Option<&Row<'_>>) -> SqlResult<Lowered> {
-        let Lowered { plan, places } = self.plan(input, outer)?;
-        let row = Row { places: &places, outer };
+    fn sort(&self, input: &Plan, keys: &[SortKey], outer: Option<&LoweredRow<'_>>) -> SqlResult<LoweredPlan> {
+        let LoweredPlan { plan, places } = self.plan(input, outer)?;
+        let row = LoweredRow { places: &places, outer };
         let keys = keys.iter().map(|SortKey { value, kind, descending, nulls_first }| {
             let value = self.value(value, &row)?;
             Ok(Sort::new(self.comparable(value, *kind)?, !descending, *nulls_first))
         });
         let plan = build(LogicalPlanBuilder::from(plan).sort(keys.collect::<SqlResult<Vec<_>>>()?))?;
-        Ok(Lowered { plan, places })
+        Ok(LoweredPlan { plan, places })
     }
 
     /// `LIMIT` and `OFFSET`: a number that is known now; nothing if it is null.
     fn count(&self, expr: &Expr) -> SqlResult<Option<usize>> {
-        let value = self.value(expr, &Row { places: &[], outer: None })?;
+        let value = self.value(expr, &LoweredRow { places: &[], outer: None })?;
         match value.constant {
             Some(Datum::Null) => Ok(None),
             Some(Datum::Int8(count)) if 0 <= count => Ok(usize::try_from(count).ok()),
@@ -135,7 +140,7 @@ impl Lowering<'_> {
     }
 
     /// Each row once, by its first columns.
-    fn distinct(&self, input: Lowered, kinds: &[Kind]) -> SqlResult<Lowered> {
+    fn distinct(&self, input: LoweredPlan, kinds: &[Kind]) -> SqlResult<LoweredPlan> {
         let mut groups = Vec::new();
         let mut rest = Vec::new();
         // Where each of the row's values is found afterwards.
@@ -146,29 +151,36 @@ impl Lowering<'_> {
                 continue;
             };
             let name = self.name("c");
-            let value = Value::of(place.value(), place.repr);
+            let value = LoweredExpr::of(place.value(), place.repr);
             match kinds.get(at) {
                 Some(kind) => self.group(value, *kind, &name, &mut groups, &mut rest)?,
                 None => rest.push(self.any_of(value).alias(&name)),
             }
-            places.push(Some(Place { column: Column::new_unqualified(name), repr: place.repr }));
+            places.push(Some(LoweredColumn { column: Column::new_unqualified(name), repr: place.repr }));
         }
         let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(groups, rest))?;
-        Ok(Lowered { plan, places })
+        Ok(LoweredPlan { plan, places })
     }
 
-    fn set(&self, operation: SetOperation, all: bool, kinds: &[Kind], sides: [Lowered; 2]) -> SqlResult<Lowered> {
+    fn set(
+        &self,
+        operation: SetOperation,
+        all: bool,
+        kinds: &[Kind],
+        sides: [LoweredPlan; 2],
+    ) -> SqlResult<LoweredPlan> {
         let [left, right] = sides;
         let reprs = (0..kinds.len()).map(|at| {
-            let values = [&left, &right].map(|side| side.place(at).map(|place| Value::of(place.value(), place.repr)));
+            let values =
+                [&left, &right].map(|side| side.place(at).map(|place| LoweredExpr::of(place.value(), place.repr)));
             let [left, right] = values;
             self.unified([&left?, &right?].into_iter())
         });
         let reprs = reprs.collect::<SqlResult<Vec<Repr>>>()?;
-        let fit = |side: Lowered| {
+        let fit = |side: LoweredPlan| {
             let values = reprs.iter().enumerate().map(|(at, repr)| {
                 let place = side.place(at)?;
-                Ok((self.fitted(Value::of(place.value(), place.repr), *repr)?, *repr))
+                Ok((self.fitted(LoweredExpr::of(place.value(), place.repr), *repr)?, *repr))
             });
             let values = values.collect::<SqlResult<Vec<_>>>()?;
             self.project(side.plan, values)
@@ -192,7 +204,7 @@ impl Lowering<'_> {
     }
 
     /// The plan's columns, under names of our own.
-    pub(super) fn renamed(&self, plan: LogicalPlan, reprs: &[Repr]) -> SqlResult<Lowered> {
+    pub(super) fn renamed(&self, plan: LogicalPlan, reprs: &[Repr]) -> SqlResult<LoweredPlan> {
         let columns = plan.schema().columns().into_iter().map(Df::Column).zip(reprs.iter().copied()).collect();
         self.project(plan, columns)
     }
@@ -201,7 +213,7 @@ impl Lowering<'_> {
     /// sign of zero), the group has one of its values beside the key.
     pub(super) fn group(
         &self,
-        value: Value,
+        value: LoweredExpr,
         kind: Kind,
         name: &str,
         keys: &mut Vec<Df>,
@@ -219,7 +231,7 @@ impl Lowering<'_> {
     }
 
     /// One value of a group in which all are equal.
-    fn any_of(&self, value: Value) -> Df {
+    fn any_of(&self, value: LoweredExpr) -> Df {
         let function = match value.repr {
             // The least number is no NaN, where one is compared as a number.
             Repr::Float4 | Repr::Float8 => first_last::first_value_udaf(),

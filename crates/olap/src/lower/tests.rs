@@ -2,8 +2,8 @@
 //! `tests/cases.tsv`), their constants put into columns: all of them, and every other one, so that operators meet columns and
 //! constants on either side.
 
-use super::{Lowering, Place, Row, refused};
-use crate::database::{Database, Tables};
+use super::{LoweredColumn, LoweredRow, Lowering, refused};
+use crate::database::{Database, TableOrigin};
 use crate::error::sql_error;
 use crate::values::{self, Repr, scalar};
 use datafusion::execution::TaskContext;
@@ -120,13 +120,13 @@ impl Table {
         (0 < taken).then_some(own)
     }
 
-    fn plan(&self) -> (LogicalPlan, Vec<Option<Place>>) {
+    fn plan(&self) -> (LogicalPlan, Vec<Option<LoweredColumn>>) {
         let row = || self.columns.iter().map(|(datum, repr)| Df::Literal(scalar(datum, *repr).expect("a value"), None));
         let rows = vec![row().collect::<Vec<_>>(), row().collect()];
         let plan = LogicalPlanBuilder::values(rows).and_then(LogicalPlanBuilder::build).expect("rows");
         let names = plan.schema().columns();
         let places =
-            names.into_iter().zip(&self.columns).map(|(column, (_, repr))| Some(Place { column, repr: *repr }));
+            names.into_iter().zip(&self.columns).map(|(column, (_, repr))| Some(LoweredColumn { column, repr: *repr }));
         (plan.clone(), places.collect())
     }
 }
@@ -139,9 +139,9 @@ struct Bench {
 impl Bench {
     /// Both rows of the expressions over the table.
     fn run(&self, table: &Table, exprs: &[(&Expr, SqlType)]) -> SqlResult<Vec<Vec<String>>> {
-        let lowering = Lowering::new(&[], &self.context, &Tables::OfEngine);
+        let lowering = Lowering::new(&[], &self.context, &TableOrigin::OfEngine);
         let (plan, places) = table.plan();
-        let row = Row { places: &places, outer: None };
+        let row = LoweredRow { places: &places, outer: None };
         let values = exprs.iter().map(|(expr, _)| lowering.stored(expr, &row)).collect::<SqlResult<Vec<_>>>()?;
         let projected = lowering.project(plan, values)?;
         let answer =

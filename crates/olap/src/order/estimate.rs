@@ -33,7 +33,7 @@ pub(super) struct Estimator {
 }
 
 /// Set of columns in which no two rows have the same values.
-pub(super) struct Key {
+pub(super) struct UniqueKey {
     pub columns: Vec<Column>,
     /// Number of distinct values without conditions.
     pub values: f64,
@@ -183,7 +183,7 @@ impl Estimator {
     }
 
     /// Returns the sets of columns in which no two rows of a plan are equal.
-    pub(super) fn keys(&self, plan: &LogicalPlan) -> Vec<Key> {
+    pub(super) fn keys(&self, plan: &LogicalPlan) -> Vec<UniqueKey> {
         match plan {
             LogicalPlan::TableScan(scan) => {
                 let Some(table) = table_of(scan) else { return Vec::new() };
@@ -193,7 +193,7 @@ impl Estimator {
                     let name = |at: &usize| table.schema().field(*at).name().clone();
                     columns.iter().map(|at| Column::new(Some(scan.table_name.clone()), name(at))).collect()
                 };
-                unique.map(|index| Key { columns: columns(&index.columns), values }).collect()
+                unique.map(|index| UniqueKey { columns: columns(&index.columns), values }).collect()
             }
             LogicalPlan::SubqueryAlias(alias) => {
                 let outside = |column: &Column| {
@@ -215,7 +215,7 @@ impl Estimator {
             LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty() => {
                 let columns =
                     (0..aggregate.group_expr.len()).map(|at| Column::from(aggregate.schema.qualified_field(at)));
-                vec![Key { columns: columns.collect(), values: self.groups(aggregate) }]
+                vec![UniqueKey { columns: columns.collect(), values: self.groups(aggregate) }]
             }
             _ => Vec::new(),
         }
@@ -223,10 +223,10 @@ impl Estimator {
 }
 
 /// Returns the keys whose columns all have a name outside, by those names.
-fn renamed(keys: Vec<Key>, outside: impl Fn(&Column) -> Option<Column>) -> Vec<Key> {
-    let key = |Key { columns, values }: Key| {
+fn renamed(keys: Vec<UniqueKey>, outside: impl Fn(&Column) -> Option<Column>) -> Vec<UniqueKey> {
+    let key = |UniqueKey { columns, values }: UniqueKey| {
         let columns = columns.iter().map(&outside).collect::<Option<_>>()?;
-        Some(Key { columns, values })
+        Some(UniqueKey { columns, values })
     };
     keys.into_iter().filter_map(key).collect()
 }

@@ -1,8 +1,8 @@
 //! Groups of joins as relations and conditions, and as plans again.
 
 use super::estimate::Estimator;
-use super::reduce::{Wanted, reduced};
-use super::search::{Class, Joining, RELATIONS_MAX, Relation, Set, Tree};
+use super::reduce::{ReducingValues, reduced};
+use super::search::{EquivalenceClass, JoinOrder, JoinProblem, JoinRelation, RELATIONS_MAX, RelationSet};
 use super::{is_repeatable, joined, nothing, ordered};
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
@@ -20,21 +20,21 @@ const REDUCED_SHARE: f64 = 0.2;
 
 /// Adjacent joins, taken apart into relations and conditions.
 #[derive(Default)]
-pub(super) struct Group {
-    pub relations: Vec<Part>,
+pub(super) struct JoinGraph {
+    pub relations: Vec<GraphRelation>,
     equalities: Vec<(Expr, Expr)>,
     pub conditions: Vec<Expr>,
 }
 
 /// Relation of a group.
-pub(super) struct Part {
+pub(super) struct GraphRelation {
     pub plan: LogicalPlan,
     /// Semi or anti join, if the relation only filters the rows of others.
-    decides: Option<Decision>,
+    decides: Option<SemiJoin>,
 }
 
 /// Semi or anti join.
-struct Decision {
+struct SemiJoin {
     /// True for an anti join: rows without a match stay.
     is_anti: bool,
     /// Equalities between values of the other relations and the relation's own.
@@ -43,7 +43,7 @@ struct Decision {
 }
 
 /// Equal values: the expression of each, and the position of its relation.
-type Equals = Vec<(Expr, usize)>;
+type EqualExprs = Vec<(Expr, usize)>;
 
 /// Returns true if a join is one of those that are reordered.
 pub(super) fn belongs(join: &Join) -> bool {
@@ -72,13 +72,13 @@ pub(super) fn bare(mut plan: &LogicalPlan) -> &LogicalPlan {
     plan
 }
 
-impl Group {
+impl JoinGraph {
     /// Takes the plan apart, as far as it consists of joins.
     pub(super) fn take_apart(&mut self, plan: LogicalPlan) -> Result<()> {
         let join = match bare(&plan) {
             LogicalPlan::Join(join) if belongs(join) => join.clone(),
             _ => {
-                self.relations.push(Part { plan, decides: None });
+                self.relations.push(GraphRelation { plan, decides: None });
                 return Ok(());
             }
         };
@@ -89,15 +89,15 @@ impl Group {
             self.equalities.extend(on);
             self.conditions.extend(filter.into_iter().flat_map(split_conjunction_owned));
         } else {
-            let decides = Some(Decision { is_anti: join_type == JoinType::LeftAnti, on, filter });
-            self.relations.push(Part { plan: Arc::unwrap_or_clone(right), decides });
+            let decides = Some(SemiJoin { is_anti: join_type == JoinType::LeftAnti, on, filter });
+            self.relations.push(GraphRelation { plan: Arc::unwrap_or_clone(right), decides });
         }
         Ok(())
     }
 
     /// Returns the joins in the best order; `None` if there is none.
     pub(super) fn put_together(self, estimator: &Estimator) -> Result<Option<LogicalPlan>> {
-        let Some(mut shape) = Shape::of(self)? else { return Ok(None) };
+        let Some(mut shape) = ResolvedGraph::of(self)? else { return Ok(None) };
         shape.reduce(estimator)?;
         let Some(tree) = shape.joining(estimator).search() else { return Ok(None) };
         // The relations are ordered last: if the group has no order, they are left to the caller.
@@ -109,20 +109,20 @@ impl Group {
 }
 
 /// Group whose conditions know their relations.
-struct Shape {
-    relations: Vec<Part>,
+struct ResolvedGraph {
+    relations: Vec<GraphRelation>,
     /// For each semi or anti join, the relations that must be joined before it.
-    needs: Vec<Set>,
-    classes: Vec<Equals>,
-    conditions: Vec<(Set, Expr)>,
+    needs: Vec<RelationSet>,
+    classes: Vec<EqualExprs>,
+    conditions: Vec<(RelationSet, Expr)>,
 }
 
 /// Positions of relations by their columns.
-struct Owners(HashMap<Column, usize>);
+struct ColumnOwners(HashMap<Column, usize>);
 
-impl Owners {
+impl ColumnOwners {
     /// Returns `None` if two relations have the same column.
-    fn of(relations: &[Part]) -> Option<Owners> {
+    fn of(relations: &[GraphRelation]) -> Option<ColumnOwners> {
         let mut owners = HashMap::new();
         for (at, part) in relations.iter().enumerate().filter(|(_, part)| part.decides.is_none()) {
             for column in part.plan.schema().columns() {
@@ -131,11 +131,11 @@ impl Owners {
                 }
             }
         }
-        Some(Owners(owners))
+        Some(ColumnOwners(owners))
     }
 
     /// Returns the relations that an expression uses, columns of `besides` not counted.
-    fn set(&self, expr: &Expr, besides: Option<&LogicalPlan>) -> Option<Set> {
+    fn set(&self, expr: &Expr, besides: Option<&LogicalPlan>) -> Option<RelationSet> {
         let mut set = 0;
         for column in expr.column_refs() {
             match self.0.get(column) {
@@ -153,14 +153,14 @@ impl Owners {
     }
 }
 
-impl Shape {
+impl ResolvedGraph {
     /// Returns `None` if the group cannot be reordered.
-    fn of(group: Group) -> Result<Option<Shape>> {
-        let Group { mut relations, mut equalities, conditions } = group;
+    fn of(group: JoinGraph) -> Result<Option<ResolvedGraph>> {
+        let JoinGraph { mut relations, mut equalities, conditions } = group;
         if RELATIONS_MAX < relations.len() {
             return Ok(None);
         }
-        let Some(owners) = Owners::of(&relations) else { return Ok(None) };
+        let Some(owners) = ColumnOwners::of(&relations) else { return Ok(None) };
         let mut others = Vec::new();
         for condition in conditions {
             match condition {
@@ -172,7 +172,7 @@ impl Shape {
                 condition => others.push(condition),
             }
         }
-        let mut classes: Vec<Equals> = Vec::new();
+        let mut classes: Vec<EqualExprs> = Vec::new();
         for (left, right) in equalities {
             match (owners.one(&left), owners.one(&right)) {
                 (Some(one), Some(two)) if one != two => unite(&mut classes, (left, one), (right, two)),
@@ -181,7 +181,7 @@ impl Shape {
         }
         // Values of one relation that equal the same value of another are equal to each other.
         for class in &mut classes {
-            let mut kept: Equals = Vec::with_capacity(class.len());
+            let mut kept: EqualExprs = Vec::with_capacity(class.len());
             for (value, at) in class.drain(..) {
                 match kept.iter().find(|(_, other)| *other == at) {
                     Some((first, _)) => others.push(first.clone().eq(value)),
@@ -191,7 +191,7 @@ impl Shape {
             *class = kept;
         }
         let plain = (0..relations.len()).filter(|at| relations[*at].decides.is_none());
-        let all: Set = plain.fold(0, |set, at| set | 1 << at);
+        let all: RelationSet = plain.fold(0, |set, at| set | 1 << at);
         let mut conditions = Vec::new();
         for condition in others {
             let Some(set) = owners.set(&condition, None) else { return Ok(None) };
@@ -206,7 +206,7 @@ impl Shape {
         let mut needs = Vec::with_capacity(relations.len());
         for part in &relations {
             let mut needed = 0;
-            if let Some(Decision { on, filter, .. }) = &part.decides {
+            if let Some(SemiJoin { on, filter, .. }) = &part.decides {
                 for looks in on.iter().map(|(others, _)| others).chain(filter) {
                     let Some(set) = owners.set(looks, Some(&part.plan)) else { return Ok(None) };
                     needed |= set;
@@ -217,7 +217,7 @@ impl Shape {
             }
             needs.push(needed);
         }
-        Ok(Some(Shape { relations, needs, classes, conditions }))
+        Ok(Some(ResolvedGraph { relations, needs, classes, conditions }))
     }
 
     /// Reduces grouped relations by the relations that they are joined with, where few of the groups are needed.
@@ -234,7 +234,7 @@ impl Shape {
                         continue;
                     }
                     let name = format!("wanted_{at}_{by}_{}", self.needs.len());
-                    let wanted = Wanted { plan: &self.relations[by].plan, value, name };
+                    let wanted = ReducingValues { plan: &self.relations[by].plan, value, name };
                     if is_repeatable(wanted.plan)?
                         && let Some(reduced) = reduced(plan, own, &wanted)?
                     {
@@ -251,7 +251,7 @@ impl Shape {
 
     /// Returns the relations that contain all values of a class which joined rows of another one can have, and their
     /// values.
-    fn asked_by<'s>(&'s self, class: &'s Equals, besides: usize) -> impl Iterator<Item = (usize, &'s Expr)> {
+    fn asked_by<'s>(&'s self, class: &'s EqualExprs, besides: usize) -> impl Iterator<Item = (usize, &'s Expr)> {
         let joined = class.iter().filter(move |(_, at)| *at != besides).map(|(value, at)| (*at, value));
         let deciding = self.relations.iter().enumerate().filter_map(move |(at, part)| {
             let decision = part.decides.as_ref().filter(|decision| !decision.is_anti && decision.filter.is_none())?;
@@ -263,20 +263,20 @@ impl Shape {
         joined.chain(deciding)
     }
 
-    fn joining(&self, estimator: &Estimator) -> Joining {
-        let class = |equals: &Equals| {
+    fn joining(&self, estimator: &Estimator) -> JoinProblem {
+        let class = |equals: &EqualExprs| {
             let values = |(value, at): &(Expr, usize)| (*at, estimator.values(&self.relations[*at].plan, value));
-            Class { members: equals.iter().map(values).collect() }
+            EquivalenceClass { members: equals.iter().map(values).collect() }
         };
-        Joining {
+        JoinProblem {
             relations: (0..self.relations.len()).map(|at| self.relation(at, estimator)).collect(),
             classes: self.classes.iter().map(class).collect(),
             conditions: self.conditions.iter().map(|(set, _)| (*set, CONDITION_SHARE)).collect(),
         }
     }
 
-    fn relation(&self, at: usize, estimator: &Estimator) -> Relation {
-        let Part { plan, decides } = &self.relations[at];
+    fn relation(&self, at: usize, estimator: &Estimator) -> JoinRelation {
+        let GraphRelation { plan, decides } = &self.relations[at];
         let rows = estimator.rows(plan);
         let decides = decides.as_ref().map(|decision| (self.needs[at], self.kept(decision, plan, rows, estimator)));
         let in_class = |column: &Column| {
@@ -286,14 +286,15 @@ impl Shape {
         let keys = estimator.keys(plan).into_iter();
         let keys = keys
             .filter_map(|key| Some((key.columns.iter().map(in_class).collect::<Option<Vec<usize>>>()?, key.values)));
-        Relation { rows, is_one_row: is_one_row(plan), decides, keys: keys.collect() }
+        JoinRelation { rows, is_one_row: is_one_row(plan), decides, keys: keys.collect() }
     }
 
     /// Returns the share of others' rows that a semi or anti join keeps.
-    fn kept(&self, decision: &Decision, own: &LogicalPlan, rows: f64, estimator: &Estimator) -> f64 {
+    fn kept(&self, decision: &SemiJoin, own: &LogicalPlan, rows: f64, estimator: &Estimator) -> f64 {
         let share = |(others, value): &(Expr, Expr)| {
             let asked = self.relations.iter().filter(|part| part.decides.is_none());
-            let has = |part: &&Part| others.column_refs().iter().all(|column| part.plan.schema().has_column(column));
+            let has =
+                |part: &&GraphRelation| others.column_refs().iter().all(|column| part.plan.schema().has_column(column));
             let of = asked.into_iter().find(has).map_or(1.0, |part| estimator.values(&part.plan, others));
             estimator.matched_share(of, own, rows, value)
         };
@@ -301,18 +302,18 @@ impl Shape {
         if decision.is_anti { (1.0 - matched).max(CONDITION_SHARE) } else { matched }
     }
 
-    fn plan(mut self, tree: &Tree) -> Result<LogicalPlan> {
+    fn plan(mut self, tree: &JoinOrder) -> Result<LogicalPlan> {
         self.part(tree)
     }
 
-    fn part(&mut self, tree: &Tree) -> Result<LogicalPlan> {
+    fn part(&mut self, tree: &JoinOrder) -> Result<LogicalPlan> {
         let (build, probe) = match tree {
-            Tree::Relation(at) => return Ok(std::mem::replace(&mut self.relations[*at].plan, nothing())),
-            Tree::Join(build, probe) => (&**build, &**probe),
+            JoinOrder::Relation(at) => return Ok(std::mem::replace(&mut self.relations[*at].plan, nothing())),
+            JoinOrder::Join(build, probe) => (&**build, &**probe),
         };
         for (decider, is_build) in [(build, true), (probe, false)] {
-            if let Tree::Relation(at) = decider
-                && let Some(Decision { is_anti, on, filter }) = self.relations[*at].decides.take()
+            if let JoinOrder::Relation(at) = decider
+                && let Some(SemiJoin { is_anti, on, filter }) = self.relations[*at].decides.take()
             {
                 let (left, right) = (Arc::new(self.part(build)?), Arc::new(self.part(probe)?));
                 let join_type = match (is_build, is_anti) {
@@ -328,12 +329,12 @@ impl Shape {
         }
         let (built, probed) = (build.set(), probe.set());
         let (left, right) = (Arc::new(self.part(build)?), Arc::new(self.part(probe)?));
-        let first = |class: &Equals, set: Set| {
+        let first = |class: &EqualExprs, set: RelationSet| {
             class.iter().find(|(_, at)| set & (1 << at) != 0).map(|(value, _)| value.clone())
         };
         let on = self.classes.iter().filter_map(|class| Some((first(class, built)?, first(class, probed)?)));
         let on = on.collect();
-        let is_complete = |set: Set| set & !(built | probed) == 0 && set & !built != 0 && set & !probed != 0;
+        let is_complete = |set: RelationSet| set & !(built | probed) == 0 && set & !built != 0 && set & !probed != 0;
         let filter = self.conditions.extract_if(.., |(set, _)| is_complete(*set)).map(|(_, condition)| condition);
         let filter = conjunction(filter.collect::<Vec<_>>());
         joined(left, right, on, filter, JoinType::Inner, NullEquality::NullEqualsNothing)
@@ -353,13 +354,13 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Returns true if an equality with this value of one relation can be evaluated by hashing.
-fn is_hashed(value: &Expr, relations: &[Part], owners: &Owners) -> Result<bool> {
+fn is_hashed(value: &Expr, relations: &[GraphRelation], owners: &ColumnOwners) -> Result<bool> {
     let Some(at) = owners.one(value) else { return Ok(false) };
     Ok(can_hash(&value.get_type(relations[at].plan.schema())?))
 }
 
 /// Puts two values into one class.
-fn unite(classes: &mut Vec<Equals>, left: (Expr, usize), right: (Expr, usize)) {
+fn unite(classes: &mut Vec<EqualExprs>, left: (Expr, usize), right: (Expr, usize)) {
     let position = |value: &(Expr, usize)| classes.iter().position(|class| class.contains(value));
     match (position(&left), position(&right)) {
         (None, None) => classes.push(vec![left, right]),

@@ -45,7 +45,7 @@ const EQUALITY: u32 = 1;
 
 /// Meaning of a null result of an expression.
 #[derive(Clone, Copy, PartialEq)]
-enum Null {
+enum NullMeaning {
     /// Null is distinct from false.
     Itself,
     /// Null means false. The flag is true below an OR.
@@ -54,22 +54,22 @@ enum Null {
 
 /// Returns true if the rule could lose a null of this node's expressions.
 fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
-    let loses = |expr: &Expr, null: Null| {
-        let mut lists = Lists { plan, weights: HashMap::new(), loses: false };
+    let loses = |expr: &Expr, null: NullMeaning| {
+        let mut lists = NullLists { plan, weights: HashMap::new(), loses: false };
         lists.look(expr, null)?;
         Ok(lists.loses)
     };
     if let LogicalPlan::Join(join) = plan {
         // Keys are values; only the filter is a condition.
         for (left, right) in &join.on {
-            if loses(left, Null::Itself)? || loses(right, Null::Itself)? {
+            if loses(left, NullMeaning::Itself)? || loses(right, NullMeaning::Itself)? {
                 return Ok(true);
             }
         }
-        return join.filter.as_ref().map_or(Ok(false), |filter| loses(filter, Null::False(false)));
+        return join.filter.as_ref().map_or(Ok(false), |filter| loses(filter, NullMeaning::False(false)));
     }
     let decides = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
-    let null = if decides { Null::False(false) } else { Null::Itself };
+    let null = if decides { NullMeaning::False(false) } else { NullMeaning::Itself };
     let mut any = false;
     plan.apply_expressions(|expr| {
         any |= loses(expr, null)?;
@@ -79,7 +79,7 @@ fn loses_nulls(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Lists of an expression in which a null counts.
-struct Lists<'a> {
+struct NullLists<'a> {
     plan: &'a LogicalPlan,
     /// Weights by value, or by each column of it: the same value may be written in several ways, as with a cast that
     /// the rule moves to the other side.
@@ -87,13 +87,13 @@ struct Lists<'a> {
     loses: bool,
 }
 
-impl Lists<'_> {
-    fn look(&mut self, expr: &Expr, null: Null) -> Result<()> {
+impl NullLists<'_> {
+    fn look(&mut self, expr: &Expr, null: NullMeaning) -> Result<()> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
                 let null = match null {
-                    Null::False(is_below_or) => Null::False(is_below_or || *op == Operator::Or),
-                    Null::Itself => Null::Itself,
+                    NullMeaning::False(is_below_or) => NullMeaning::False(is_below_or || *op == Operator::Or),
+                    NullMeaning::Itself => NullMeaning::Itself,
                 };
                 self.look(left, null)?;
                 return self.look(right, null);
@@ -104,12 +104,12 @@ impl Lists<'_> {
                 self.loses |= list.iter().any(|item| !matches!(item, Expr::Literal(value, _) if !value.is_null()));
                 // Lists that are not negated only become shorter, or false; negated ones only longer, except those that
                 // OR connects.
-                if null == Null::Itself || (*negated && null == Null::False(true)) {
+                if null == NullMeaning::Itself || (*negated && null == NullMeaning::False(true)) {
                     self.weigh(of, LIST);
                 }
             }
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right })
-                if null == Null::Itself =>
+                if null == NullMeaning::Itself =>
             {
                 match (&**left, &**right) {
                     (of, Expr::Literal(..)) | (Expr::Literal(..), of) => self.weigh(of, EQUALITY),
@@ -117,11 +117,11 @@ impl Lists<'_> {
                 }
             }
             // Equal bounds make an equality.
-            Expr::Between(between) if null == Null::Itself => self.weigh(&between.expr, EQUALITY),
+            Expr::Between(between) if null == NullMeaning::Itself => self.weigh(&between.expr, EQUALITY),
             _ => {}
         }
         expr.apply_children(|part| {
-            self.look(part, Null::Itself)?;
+            self.look(part, NullMeaning::Itself)?;
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(())

@@ -29,7 +29,7 @@ use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBui
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use engine::Snapshot;
 use estimate::Estimator;
-use graph::Group;
+use graph::JoinGraph;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
     for rule in &session.optimizer().rules {
         let (rule, name) = (Arc::clone(rule), rule.name().to_owned());
         rules.push(match name.as_str() {
-            ONLY_BEFORE => Arc::new(Until { rule, is_done: Arc::clone(&is_done) }),
+            ONLY_BEFORE => Arc::new(TemporaryRule { rule, is_done: Arc::clone(&is_done) }),
             AFTER => Arc::new(HideTotals(rule)),
             lists::NAME => Arc::new(lists::KeepNulls(rule)),
             _ => rule,
@@ -66,12 +66,12 @@ pub(crate) fn optimized(plan: LogicalPlan, session: &SessionState, snapshot: &Ar
 
 /// Rule that is disabled from some moment on.
 #[derive(Debug)]
-struct Until {
+struct TemporaryRule {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
     is_done: Arc<AtomicBool>,
 }
 
-impl OptimizerRule for Until {
+impl OptimizerRule for TemporaryRule {
     fn name(&self) -> &str {
         self.rule.name()
     }
@@ -126,8 +126,8 @@ fn ordered(plan: LogicalPlan, estimator: &Estimator) -> Result<Transformed<Logic
 }
 
 /// Returns the adjacent joins from here on, with the condition above them.
-fn group_of(plan: &LogicalPlan) -> Result<Option<Group>> {
-    let mut group = Group::default();
+fn group_of(plan: &LogicalPlan) -> Result<Option<JoinGraph>> {
+    let mut group = JoinGraph::default();
     match plan {
         LogicalPlan::Join(join) if graph::belongs(join) => group.take_apart(plan.clone())?,
         LogicalPlan::Filter(filter) => {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAl
 use std::sync::Arc;
 
 /// Values to which a grouped relation is reduced.
-pub(super) struct Wanted<'p> {
+pub(super) struct ReducingValues<'p> {
     /// Plan that has the values, and their expression in it.
     pub plan: &'p LogicalPlan,
     pub value: &'p Expr,
@@ -22,7 +22,7 @@ pub(super) struct Wanted<'p> {
 }
 
 /// Returns the plan with only the wanted groups by this column; `None` if the plan has no such groups.
-pub(super) fn reduced(plan: &LogicalPlan, column: &Column, wanted: &Wanted<'_>) -> Result<Option<LogicalPlan>> {
+pub(super) fn reduced(plan: &LogicalPlan, column: &Column, wanted: &ReducingValues<'_>) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => {
             let Some(inside) = inside_alias(alias, column) else { return Ok(None) };

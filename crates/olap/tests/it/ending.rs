@@ -2,7 +2,7 @@
 //! wait, panic or count at an exact batch; no clock is involved.
 
 use crate::support::{Interruptible, ask, database, numbers, rows, runtime};
-use olap::{BatchHook, Database, Error, Memory, RunConfig, Runtime, RuntimeConfig};
+use olap::{BatchHook, Database, Error, QueryMemory, RunConfig, Runtime, RuntimeConfig};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -111,7 +111,7 @@ pub fn out_of_memory_is_an_error_of_its_query() {
     let database = database();
     numbers(database.engine(), 20_000);
     let config = RuntimeConfig {
-        memory: Memory::of_bytes(1 << 18),
+        memory: QueryMemory::of_bytes(1 << 18),
         answer_rows_max: 100,
         hooks: Arc::new(Interruptible),
         ..RuntimeConfig::new(2)

@@ -13,7 +13,7 @@
 use super::starvation::{StarvationWatch, Watcher, WithVerdict};
 use anyhow::Context;
 use host::memory;
-use olap::{BatchHook, Database, Memory, RuntimeConfig, SqlAnalytics};
+use olap::{BatchHook, Database, QueryMemory, RuntimeConfig, SqlAnalytics};
 use olap::{Workers, scheduling};
 use preempt::os;
 use sched::{Policy, Scheduler, SchedulerSettings};
@@ -74,7 +74,7 @@ impl Lanes {
         wanted: AnalyticsSettings,
         watch: Arc<StarvationWatch>,
     ) -> anyhow::Result<Lanes> {
-        let memory = Memory::of_bytes(wanted.memory_bytes);
+        let memory = QueryMemory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
         let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
         let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
@@ -105,7 +105,7 @@ impl Lanes {
 fn start(
     class: Class,
     wanted: AnalyticsSettings,
-    memory: &Memory,
+    memory: &QueryMemory,
     watch: &Arc<StarvationWatch>,
 ) -> anyhow::Result<Workers> {
     let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary } = wanted;
