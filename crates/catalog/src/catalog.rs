@@ -1,7 +1,7 @@
 //! The catalog: its committed state, and the changes to it.
 
 use crate::{CatalogState, Publication, Sequence, TableInfo};
-use engine::{Advisory, Replaced};
+use engine::{Advisory, ReplacedTable};
 use locked::RwLocked;
 use statement::error::{SqlError, SqlResult};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -73,7 +73,7 @@ impl Catalog {
         &self,
         base: &CatalogState,
         state: Arc<CatalogState>,
-        replaced: Vec<Replaced>,
+        replaced: Vec<ReplacedTable>,
         retired: Vec<Arc<TableInfo>>,
         [sequences, dropped]: [Vec<Arc<Sequence>>; 2],
     ) -> Publication<'_> {

@@ -8,7 +8,7 @@
 //! state that derives from another than the newest one does not replace it.
 
 use super::{Catalog, CatalogState, Sequence, TableInfo};
-use engine::{AtDecision, Replaced};
+use engine::{AtDecision, ReplacedTable};
 use locked::RwLocked;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLockWriteGuard};
@@ -20,7 +20,7 @@ pub struct Publication<'c> {
     /// Version of the state that the new one derives from.
     pub(super) base: u64,
     /// Tables of the engine that are no longer used after the decision, each with its replacement.
-    pub(super) replaced: Vec<Replaced>,
+    pub(super) replaced: Vec<ReplacedTable>,
     /// Tables whose description is out of date after the decision. A session that has waited for one of them finds that
     /// out under its lock.
     pub(super) retired: Vec<Arc<TableInfo>>,
@@ -35,7 +35,7 @@ pub struct Publication<'c> {
 impl AtDecision for Publication<'_> {
     const IS_NEEDED: bool = true;
 
-    fn replaced(&self) -> &[Replaced] {
+    fn replaced(&self) -> &[ReplacedTable] {
         &self.replaced
     }
 

@@ -6,9 +6,9 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// A number that one holder at a time adds to.
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub(crate) struct HolderCounter(AtomicU64);
 
-impl Count {
+impl HolderCounter {
     /// Adds without a locked instruction: the slot's holder is the only writer.
     #[inline]
     pub(crate) fn add(&self, more: u64) {
@@ -30,30 +30,30 @@ impl Count {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
-    pub(crate) commits: Count,
-    pub(crate) aborts: Count,
+    pub(crate) commits: HolderCounter,
+    pub(crate) aborts: HolderCounter,
     /// Aborts because a more important transaction took a row.
-    pub(crate) taken: Count,
-    pub(crate) conflicts: Count,
-    pub(crate) serialization_failures: Count,
-    pub(crate) unique_violations: Count,
-    pub(crate) retries: Count,
+    pub(crate) taken: HolderCounter,
+    pub(crate) conflicts: HolderCounter,
+    pub(crate) serialization_failures: HolderCounter,
+    pub(crate) unique_violations: HolderCounter,
+    pub(crate) retries: HolderCounter,
     /// Changes that the open transaction has made.
-    pub(crate) writes: Count,
+    pub(crate) writes: HolderCounter,
     /// Rows inserted, and rows deleted, by committed transactions.
-    pub(crate) rows_made: Count,
-    pub(crate) rows_deleted: Count,
-    pub(crate) versions_made: Count,
-    pub(crate) versions_freed: Count,
-    pub(crate) bytes_made: Count,
-    pub(crate) bytes_freed: Count,
-    pub(crate) died: Count,
+    pub(crate) rows_made: HolderCounter,
+    pub(crate) rows_deleted: HolderCounter,
+    pub(crate) versions_made: HolderCounter,
+    pub(crate) versions_freed: HolderCounter,
+    pub(crate) bytes_made: HolderCounter,
+    pub(crate) bytes_freed: HolderCounter,
+    pub(crate) died: HolderCounter,
     /// Dead versions that went although an older snapshot was live.
-    pub(crate) pruned: Count,
+    pub(crate) pruned: HolderCounter,
     /// Hot rows moved to blocks.
-    pub(crate) frozen: Count,
+    pub(crate) frozen: HolderCounter,
     /// Frozen rows made hot.
-    pub(crate) thawed: Count,
+    pub(crate) thawed: HolderCounter,
 }
 
 /// Number of lines of one table.
@@ -61,19 +61,19 @@ const LINES: usize = 8;
 
 /// Bytes of one table's versions.
 #[derive(Debug)]
-pub(crate) struct VersionBytes([Line; LINES]);
+pub(crate) struct VersionBytes([ByteCounters; LINES]);
 
 /// Bytes that the slots of this line have added and taken away.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line {
+struct ByteCounters {
     all: AtomicI64,
     dead: AtomicI64,
 }
 
 impl VersionBytes {
     pub(crate) fn new() -> VersionBytes {
-        VersionBytes(from_fn(|_| Line::default()))
+        VersionBytes(from_fn(|_| ByteCounters::default()))
     }
 
     /// Counts a version that the slot's holder has made.
@@ -96,7 +96,7 @@ impl VersionBytes {
         line.dead.fetch_sub(bytes as i64, Relaxed);
     }
 
-    fn sum(&self, of: impl Fn(&Line) -> &AtomicI64) -> u64 {
+    fn sum(&self, of: impl Fn(&ByteCounters) -> &AtomicI64) -> u64 {
         self.0.iter().map(|line| of(line).load(Relaxed)).sum::<i64>().max(0) as u64
     }
 

@@ -14,7 +14,7 @@ use crate::log::{AlwaysReached, Log};
 use crate::raw::garbage::free_all_of;
 use crate::raw::once::Parcel;
 use crate::raw::prune::Stripes;
-use crate::raw::slots::{Pin, READERS_MAX, Registry, SLOTS_MAX};
+use crate::raw::slots::{READERS_MAX, Registry, SLOTS_MAX, SnapshotPin};
 use crate::schema::drops::Drops;
 use crate::schema::table::{Table, TableDef};
 use crate::schema::tables::Tables;
@@ -169,7 +169,7 @@ impl Drop for Inner {
 impl Inner {
     /// Returns the table with this id, which the caller's write set or queue of dead versions names.
     #[inline]
-    pub(crate) fn table<'a>(&'a self, id: u32, pin: &'a Pin) -> &'a Table {
+    pub(crate) fn table<'a>(&'a self, id: u32, pin: &'a SnapshotPin) -> &'a Table {
         self.tables.get(id, pin).expect("a table stays as long as a slot names it")
     }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** a transaction that got a retryable error has no effect that others can see, and the same transaction
 //! run again from its start may succeed. Nothing here mentions SQL.
 
-use crate::locks::{Waited, Wanted};
+use crate::locks::{Waited, WantedLock};
 use std::sync::Arc;
 
 /// Result of a call of the engine.
@@ -148,7 +148,7 @@ pub enum Error {
     Deadlock(Arc<[Waited]>),
     /// Lock that another transaction has, and that the statement was not to wait for, or not so long.
     #[error("could not obtain lock")]
-    LockNotAvailable(Wanted),
+    LockNotAvailable(WantedLock),
     /// The statement was cancelled, or took longer than it may.
     #[error("canceling statement due to user request or timeout")]
     Cancelled,

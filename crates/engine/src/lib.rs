@@ -52,7 +52,7 @@ pub use limits::Limits;
 pub use locks::advisory::{AdvisoryLocks, AdvisoryScope};
 pub use locks::{
     Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake,
-    Wanted,
+    WantedLock,
 };
 pub use log::{AlwaysReached, Log, LogPosition};
 pub use raw::activity::{Activity, Why};
@@ -67,4 +67,4 @@ pub use txn::begin::{Begin, Isolation};
 pub use txn::open::{HeldVersions, OpenSnapshot, OpenTransaction};
 pub use txn::read::{Direction, Range};
 pub use txn::read_many::Lookup;
-pub use txn::{AtDecision, Replaced, Txn};
+pub use txn::{AtDecision, ReplacedTable, Txn};

@@ -4,7 +4,7 @@
 use crate::raw::activity::{Pressed, Yields};
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::live::Role;
-use crate::raw::slots::{Held, Registry};
+use crate::raw::slots::{HeldSlot, Registry};
 use crate::raw::version::{NewVersion, RowCell, Version};
 use crate::schema::tables::Tables;
 use crate::txn::reads::ReadLog;
@@ -29,7 +29,7 @@ pub struct Model {
 /// A transaction of the model.
 pub struct ModelTxn<'m> {
     model: &'m Model,
-    held: Held<'m>,
+    held: HeldSlot<'m>,
     changes: Vec<(usize, Change)>,
     /// Reads of a SERIALIZABLE transaction.
     reads: RefCell<ReadLog>,
@@ -37,14 +37,14 @@ pub struct ModelTxn<'m> {
 
 /// Error: the row was not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused;
+pub struct RowUnavailable;
 
 fn number(version: &Version) -> i64 {
     i64::from_le_bytes(version.image().try_into().expect("rows of the model have 8 bytes"))
 }
 
 /// Claims the row, or takes it from a less important transaction: in the model, that is always possible.
-fn claim_or_take<'p>(held: &'p Held<'_>, cell: &RowCell) -> Claim<'p> {
+fn claim_or_take<'p>(held: &'p HeldSlot<'_>, cell: &RowCell) -> Claim<'p> {
     loop {
         match held.claim(cell, 0, false, false) {
             Claim::Held(word) => match held.press(word, Yields::NotRunning) {
@@ -106,9 +106,9 @@ impl ModelTxn<'_> {
     ///
     /// # Errors
     /// If another transaction has the row, or took it from this one.
-    pub fn add(&mut self, row: usize, more: i64) -> Result<(), Refused> {
+    pub fn add(&mut self, row: usize, more: i64) -> Result<(), RowUnavailable> {
         let cell = &self.model.rows[row];
-        let Claim::Claimed(base) = claim_or_take(&self.held, cell) else { return Err(Refused) };
+        let Claim::Claimed(base) = claim_or_take(&self.held, cell) else { return Err(RowUnavailable) };
         let mut change = Change::claim(Some(base));
         let image = (number(base) + more).to_le_bytes();
         let new = NewVersion::new(self.held.word(0), row as u64, Some(base), &image);
@@ -117,17 +117,17 @@ impl ModelTxn<'_> {
             change.made(version);
         }
         self.changes.push((row, change));
-        published.map(|_| ()).map_err(|_| Refused)
+        published.map(|_| ()).map_err(|_| RowUnavailable)
     }
 
     /// Commits.
     ///
     /// # Errors
     /// If another transaction took a row of it; everything is undone then.
-    pub fn commit(self) -> Result<u64, Refused> {
+    pub fn commit(self) -> Result<u64, RowUnavailable> {
         let Ok(timestamp) = self.decide() else {
             self.abort();
-            return Err(Refused);
+            return Err(RowUnavailable);
         };
         for (_, change) in &self.changes {
             change.stamp(self.held.pin(), timestamp);

@@ -15,7 +15,7 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::{Error, Result};
-use crate::raw::slots::Pin;
+use crate::raw::slots::SnapshotPin;
 use crate::row::RowId;
 use crate::row::layout::Image;
 use crate::row::types::{Raw, Storage};
@@ -31,7 +31,7 @@ const UPDATE_WHOLE: u8 = 3;
 const DELETE: u8 = 4;
 
 /// Writes the record of the write set to `scratch.redo`; [`seal`] completes it.
-pub(crate) fn encode(inner: &Inner, pin: &Pin, scratch: &mut Scratch) {
+pub(crate) fn encode(inner: &Inner, pin: &SnapshotPin, scratch: &mut Scratch) {
     let Scratch { writes, redo, .. } = scratch;
     redo.clear();
     redo.extend_from_slice(&[0; HEADER_BYTES]);

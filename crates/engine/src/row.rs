@@ -23,11 +23,11 @@ pub struct RowId(pub u64);
 pub struct Row<'t> {
     pub(crate) id: RowId,
     pub(crate) table: &'t Table,
-    pub(crate) place: Place<'t>,
+    pub(crate) place: RowPlace<'t>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'t> {
+pub(crate) enum RowPlace<'t> {
     Hot(&'t [u8]),
     Frozen(&'t Block, usize),
 }
@@ -38,8 +38,8 @@ macro_rules! getter {
         #[inline]
         pub fn $name(&self, column: usize) -> $type {
             match self.place {
-                Place::Hot(bytes) => Image { layout: &self.table.layout, bytes }.$method(column),
-                Place::Frozen(block, index) => block.$method(column, index),
+                RowPlace::Hot(bytes) => Image { layout: &self.table.layout, bytes }.$method(column),
+                RowPlace::Frozen(block, index) => block.$method(column, index),
             }
         }
     };
@@ -56,8 +56,10 @@ impl<'t> Row<'t> {
     /// claimed: it may be frozen at any time, and then has another place.
     pub fn is_same_version(&self, other: &Row<'_>) -> bool {
         match (self.place, other.place) {
-            (Place::Hot(one), Place::Hot(other)) => std::ptr::eq(one, other),
-            (Place::Frozen(one, at), Place::Frozen(other, other_at)) => std::ptr::eq(one, other) && at == other_at,
+            (RowPlace::Hot(one), RowPlace::Hot(other)) => std::ptr::eq(one, other),
+            (RowPlace::Frozen(one, at), RowPlace::Frozen(other, other_at)) => {
+                std::ptr::eq(one, other) && at == other_at
+            }
             _ => false,
         }
     }

@@ -27,15 +27,15 @@ use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::SuspendedHold;
 use crate::raw::chain::View;
-use crate::raw::garbage::{Dead, Rest};
-use crate::raw::shared::Shared;
-use crate::raw::slots::{COMMANDS_MAX, Held, LATEST, slot_of};
+use crate::raw::garbage::{Dead, DeadVersionKind};
+use crate::raw::shared::SharedTables;
+use crate::raw::slots::{COMMANDS_MAX, HeldSlot, LATEST, slot_of};
 use crate::redo;
 use crate::schema::table::Table;
 use crate::txn::begin::{Begin, Isolation};
 use crate::txn::call::Calls;
 use crate::txn::scratch::{Kind, Scratch};
-use crate::txn::serial::Refused;
+use crate::txn::serial::CommitRefusal;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
 use preempt::Worker;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ use std::sync::Arc;
 pub struct Txn<'e> {
     pub(crate) inner: &'e Inner,
     /// Hold on the slot, given up by commit and abort alone, which consume the transaction.
-    held: Option<Held<'e>>,
+    held: Option<HeldSlot<'e>>,
     scratch: RefCell<Option<Box<Scratch>>>,
     begin: Begin,
     /// Number of the command that runs.
@@ -61,7 +61,7 @@ pub struct Txn<'e> {
     /// Bits of the tables that it has written to.
     pub(crate) tables: Cell<u64>,
     /// Tables that it has announced to read.
-    pub(crate) shared: Cell<Shared>,
+    pub(crate) shared: Cell<SharedTables>,
     /// Session of the transaction, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
     /// True if this statement has been told to wait: it is undone, whatever it made of that.
@@ -85,7 +85,7 @@ pub(crate) struct Suspended {
     command: u32,
     wrote: bool,
     tables: u64,
-    shared: Shared,
+    shared: SharedTables,
     /// True if its snapshot is not registered: it must refresh it.
     hidden: bool,
 }
@@ -95,18 +95,18 @@ pub(crate) struct Suspended {
 pub(crate) struct Mark {
     writes: usize,
     locks: usize,
-    shared: Shared,
+    shared: SharedTables,
     /// Tables that it has announced to write to, those of its writes among them.
     tables: u64,
 }
 
 impl Mark {
-    pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: Shared::NONE, tables: 0 };
+    pub(crate) const START: Mark = Mark { writes: 0, locks: 0, shared: SharedTables::NONE, tables: 0 };
 }
 
 /// A table whose rows go all at once: dropped, emptied or copied.
 #[derive(Debug, Clone)]
-pub struct Replaced {
+pub struct ReplacedTable {
     /// Table that loses its rows.
     pub old: Arc<Table>,
     /// Table that is in its place from now on, which no one else knows yet.
@@ -125,7 +125,7 @@ pub trait AtDecision {
     /// on, if any. It has locked them against writers. When it has committed, they can be read, but no row of them can
     /// be changed or locked.
     #[inline]
-    fn replaced(&self) -> &[Replaced] {
+    fn replaced(&self) -> &[ReplacedTable] {
         &[]
     }
     /// Called when others may see the transaction's rows from here on. Returning false refuses the commit, with
@@ -178,7 +178,7 @@ impl Suspended {
 
 impl<'e> Txn<'e> {
     #[inline]
-    pub(crate) fn new(inner: &'e Inner, held: Held<'e>, begin: Begin) -> Txn<'e> {
+    pub(crate) fn new(inner: &'e Inner, held: HeldSlot<'e>, begin: Begin) -> Txn<'e> {
         let scratch = inner.scratch[held.index()].take().unwrap_or_default();
         Txn {
             inner,
@@ -190,7 +190,7 @@ impl<'e> Txn<'e> {
             command_held: Cell::new(false),
             sees_newest: Cell::new(false),
             tables: Cell::new(0),
-            shared: Cell::new(Shared::NONE),
+            shared: Cell::new(SharedTables::NONE),
             waiter: None,
             must_wait: Cell::new(false),
             is_taken_back: Cell::new(false),
@@ -336,12 +336,12 @@ impl<'e> Txn<'e> {
     }
 
     #[inline]
-    pub(crate) fn held_mut(&mut self) -> &mut Held<'e> {
+    pub(crate) fn held_mut(&mut self) -> &mut HeldSlot<'e> {
         self.held.as_mut().expect("only the two ends give it up")
     }
 
     #[inline]
-    pub(crate) fn held(&self) -> &Held<'e> {
+    pub(crate) fn held(&self) -> &HeldSlot<'e> {
         self.held.as_ref().expect("only the two ends give it up")
     }
 
@@ -452,12 +452,12 @@ impl<'e> Txn<'e> {
         if scratch.writes.is_empty() && scratch.replaced.is_empty() {
             if !decision.before() {
                 tell(decision, false);
-                return Err(self.refuse(held, scratch, Refused::Conflict));
+                return Err(self.refuse(held, scratch, CommitRefusal::Conflict));
             }
             // Its locks may have guarded something outside of the database: the owner of a lost lock is told.
             if held.taken_by().is_some() {
                 tell(decision, false);
-                return Err(self.refuse(held, scratch, Refused::Aborted));
+                return Err(self.refuse(held, scratch, CommitRefusal::Aborted));
             }
             if held.logs_reads()
                 && let Err(refused) = self.inner.commit_reads(&held, &mut scratch)
@@ -465,13 +465,13 @@ impl<'e> Txn<'e> {
                 tell(decision, false);
                 return Err(self.refuse(held, scratch, refused));
             }
-            if D::IS_NEEDED || held.tables_written() != 0 || held.shared() != Shared::NONE {
+            if D::IS_NEEDED || held.tables_written() != 0 || held.shared() != SharedTables::NONE {
                 // Nothing carries its word, so no reader sees a difference; but a transaction that waits for the tables
                 // that it has announced must not find it active.
                 let was_taken = held.abort();
                 if D::IS_NEEDED && was_taken {
                     tell(decision, false);
-                    return Err(self.refuse(held, scratch, Refused::Aborted));
+                    return Err(self.refuse(held, scratch, CommitRefusal::Aborted));
                 }
             }
             tell(decision, true);
@@ -485,7 +485,7 @@ impl<'e> Txn<'e> {
         }
         let decided = match decision.before() {
             true => self.inner.decide(&held, &mut scratch),
-            false => Err(Refused::Conflict),
+            false => Err(CommitRefusal::Conflict),
         };
         tell(decision, decided.is_ok());
         let timestamp = match decided {
@@ -510,7 +510,8 @@ impl<'e> Txn<'e> {
             }
             write.change.stamp(held.pin(), timestamp);
             if let Some(version) = write.change.dead_by_commit() {
-                let rest = if write.kind == Kind::Delete { Rest::Deleted } else { Rest::Superseded };
+                let rest =
+                    if write.kind == Kind::Delete { DeadVersionKind::Deleted } else { DeadVersionKind::Superseded };
                 let dead = Dead::new(timestamp, version, write.table, rest, write.keys_left);
                 died.add(write.table, dead.version(pin).bytes());
                 graveyard.push(dead);
@@ -545,12 +546,12 @@ impl<'e> Txn<'e> {
 
     /// Rolls back, since the commit was refused.
     #[cold]
-    fn refuse(&self, held: Held<'e>, scratch: Box<Scratch>, refused: Refused) -> Error {
+    fn refuse(&self, held: HeldSlot<'e>, scratch: Box<Scratch>, refused: CommitRefusal) -> Error {
         let counters = &self.inner.counters[held.index()];
         note_loss(&held, self.waiter);
         let error = match refused {
-            Refused::Aborted => lost(&held),
-            Refused::Conflict | Refused::ByReader => {
+            CommitRefusal::Aborted => lost(&held),
+            CommitRefusal::Conflict | CommitRefusal::ByReader => {
                 counters.serialization_failures.add(1);
                 Error::SerializationFailure
             }
@@ -617,13 +618,13 @@ impl Drop for Txn<'_> {
 
 /// Returns the error of a transaction that a more important one has aborted to take a row.
 #[cold]
-fn lost(held: &Held<'_>) -> Error {
+fn lost(held: &HeldSlot<'_>) -> Error {
     if held.taken_by().is_some() { Error::Taken } else { Error::SerializationFailure }
 }
 
 /// Tells the session that a more important transaction took this one, if one did.
 #[cold]
-fn note_loss(held: &Held<'_>, waiter: Option<&Arc<Waiter>>) {
+fn note_loss(held: &HeldSlot<'_>, waiter: Option<&Arc<Waiter>>) {
     if let (Some(by), Some(waiter)) = (held.taken_by(), waiter) {
         waiter.lost_to(by.importance);
     }

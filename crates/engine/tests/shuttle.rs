@@ -15,7 +15,7 @@ mod prune;
 #[path = "shuttle/serial.rs"]
 mod serial;
 
-use engine::model::{FreezeModel, Model, Refused};
+use engine::model::{FreezeModel, Model, RowUnavailable};
 use shuttle::sync::Arc;
 use shuttle::thread;
 use stage::Class;
@@ -71,7 +71,7 @@ fn transaction(model: &Model, class: Class, rows: &[usize], more: i64) -> i64 {
     let claimed = rows.iter().try_for_each(|row| txn.add(*row, more));
     let done = match claimed {
         Ok(()) => txn.commit().is_ok(),
-        Err(Refused) => {
+        Err(RowUnavailable) => {
             txn.abort();
             false
         }
@@ -134,7 +134,7 @@ fn add_to_both(model: &FreezeModel, class: Class, rows: [u64; 2], more: i64) -> 
     let mut txn = model.begin(class);
     let done = match rows.iter().try_for_each(|row| txn.add(*row, more)) {
         Ok(()) => txn.commit().is_ok(),
-        Err(Refused) => {
+        Err(RowUnavailable) => {
             txn.abort();
             false
         }

@@ -47,18 +47,18 @@ pub struct Block {
 /// Totals of the blocks of an engine or a table that are in memory, including replaced ones that still have readers.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) blocks: Count,
-    pub(crate) bytes: Count,
+    pub(crate) blocks: SharedCounter,
+    pub(crate) bytes: SharedCounter,
     /// Blocks that scans have looked into, and blocks that conditions ruled out.
-    pub(crate) scanned: Count,
-    pub(crate) skipped: Count,
+    pub(crate) scanned: SharedCounter,
+    pub(crate) skipped: SharedCounter,
 }
 
 /// A number that many threads add to.
 #[derive(Debug, Default)]
-pub(crate) struct Count(core::sync::atomic::AtomicU64);
+pub(crate) struct SharedCounter(core::sync::atomic::AtomicU64);
 
-impl Count {
+impl SharedCounter {
     pub(crate) fn add(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }

@@ -13,11 +13,11 @@ use crate::frozen::block::Block;
 use crate::frozen::gather::Gather;
 use crate::frozen::present::Present;
 use crate::frozen::scan::GATHER_ROWS;
-use crate::raw::attic::{Attic, Replaced};
-use crate::raw::garbage::{Dead, Rest};
+use crate::raw::attic::{Attic, RetiredPart};
+use crate::raw::garbage::{Dead, DeadVersionKind};
 use crate::raw::live::Role;
 use crate::raw::rows::{CHUNK_ROWS, RowMap};
-use crate::raw::slots::{Held, NEVER, Pin};
+use crate::raw::slots::{HeldSlot, NEVER, SnapshotPin};
 use crate::raw::version::{RowCell, Version, VersionPtr};
 use crate::schema::table::Table;
 use crate::sync::Acquire;
@@ -134,15 +134,15 @@ impl Engine {
 }
 
 /// Work to do on some chunks of a table.
-struct Run {
+struct ChunkRun {
     chunks: Range<u64>,
     /// Block that the chunks have now.
     block: Option<Arc<Block>>,
-    what: What,
+    what: FreezeAction,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum FreezeAction {
     Leave,
     /// Give back cells that are empty.
     Close,
@@ -151,7 +151,7 @@ enum What {
 
 /// Location of a row, as the freezer found it.
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
+pub(crate) enum FreezeSource<'a> {
     Hot(&'a RowCell, &'a Version),
     Frozen(usize),
     /// The row does not exist, or it stays hot.
@@ -207,14 +207,14 @@ impl Inner {
         frozen.looked += (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
         freezer.chunk = run.chunks.end;
         let more = (run.chunks.end - run.chunks.start) * CHUNK_ROWS;
-        let is_postponed = run.what == What::Freeze && self.would_keep_too_much(freezer, more);
-        let mut work = Work { inner: self, table, held: &held, rested, attic: &mut freezer.attic };
+        let is_postponed = run.what == FreezeAction::Freeze && self.would_keep_too_much(freezer, more);
+        let mut work = FreezeWork { inner: self, table, held: &held, rested, attic: &mut freezer.attic };
         let rows_before = frozen.rows;
         match run.what {
-            What::Leave => {}
-            What::Freeze if is_postponed => {}
-            What::Close => work.close(run.chunks),
-            What::Freeze => work.freeze(run, &mut scratch, frozen),
+            FreezeAction::Leave => {}
+            FreezeAction::Freeze if is_postponed => {}
+            FreezeAction::Close => work.close(run.chunks),
+            FreezeAction::Freeze => work.freeze(run, &mut scratch, frozen),
         }
         if let Some(habit) = freezer.habits.get_mut(&table.id) {
             habit.moved += frozen.rows - rows_before;
@@ -226,23 +226,23 @@ impl Inner {
 }
 
 /// Returns the work to do from this chunk on.
-fn plan(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> Run {
+fn plan(table: &Table, chunk: u64, rested: u64, pin: &SnapshotPin) -> ChunkRun {
     let block = table.rows.chunk(chunk).and_then(|chunk| chunk.share_block(pin));
     let Some(block) = block else {
         let limit = chunk + RUN_CHUNKS;
         let end = (chunk..limit).find(|chunk| !is_ripe(table, *chunk, rested, pin)).unwrap_or(limit);
-        let what = if chunk < end { What::Freeze } else { What::Leave };
-        return Run { chunks: chunk..end.max(chunk + 1), block: None, what };
+        let what = if chunk < end { FreezeAction::Freeze } else { FreezeAction::Leave };
+        return ChunkRun { chunks: chunk..end.max(chunk + 1), block: None, what };
     };
     let same = |chunk: &u64| table.rows.chunk(*chunk).is_some_and(|chunk| chunk.has_block(Some(&block)));
     let end = block.chunks().end;
     let chunks = chunk..(chunk..end).find(|chunk| !same(chunk)).unwrap_or(end).max(chunk + 1);
     let what = what_of_block(table, &block, chunks.clone(), rested, pin);
-    Run { chunks, block: Some(block), what }
+    ChunkRun { chunks, block: Some(block), what }
 }
 
 /// Returns true if a chunk without a block may become one: all its ids were given out, and all its rows have rested.
-fn is_ripe(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> bool {
+fn is_ripe(table: &Table, chunk: u64, rested: u64, pin: &SnapshotPin) -> bool {
     let Some(place) = table.rows.chunk(chunk).filter(|place| place.has_block(None)) else { return false };
     let Some(cells) = place.cells(pin).filter(|_| (chunk + 1) * CHUNK_ROWS <= table.rows.end()) else { return false };
     let mut rows_count = 0;
@@ -256,13 +256,13 @@ fn is_ripe(table: &Table, chunk: u64, rested: u64, pin: &Pin) -> bool {
     cells.len() <= SPARSE * rows_count
 }
 
-fn what_of_block(table: &Table, block: &Block, chunks: Range<u64>, rested: u64, pin: &Pin) -> What {
+fn what_of_block(table: &Table, block: &Block, chunks: Range<u64>, rested: u64, pin: &SnapshotPin) -> FreezeAction {
     let since = block.since.load(Acquire);
     if since == NEVER {
-        return What::Freeze; // A load that failed. Nothing of it will be left.
+        return FreezeAction::Freeze; // A load that failed. Nothing of it will be left.
     }
     if rested < since {
-        return What::Leave;
+        return FreezeAction::Leave;
     }
     let (from, to) = (chunks.start * CHUNK_ROWS, (chunks.end * CHUNK_ROWS).min(block.end()));
     let (first, end) = (block.position_from(from), block.position_from(to));
@@ -282,16 +282,16 @@ fn what_of_block(table: &Table, block: &Block, chunks: Range<u64>, rested: u64, 
     let gone = block.gone_count(first, end);
     let rows_count = end - first;
     if hot + gone == 0 {
-        return if has_cells { What::Close } else { What::Leave };
+        return if has_cells { FreezeAction::Close } else { FreezeAction::Leave };
     }
     let at_rest = hot == resting && rows_count <= WORN_AT_REST * (hot + gone);
-    if at_rest || rows_count <= WORN * (thawed + gone) { What::Freeze } else { What::Leave }
+    if at_rest || rows_count <= WORN * (thawed + gone) { FreezeAction::Freeze } else { FreezeAction::Leave }
 }
 
-struct Work<'a> {
+struct FreezeWork<'a> {
     inner: &'a Inner,
     table: &'a Table,
-    held: &'a Held<'a>,
+    held: &'a HeldSlot<'a>,
     /// Begin above which versions are left hot.
     rested: u64,
     attic: &'a mut Attic,
@@ -304,8 +304,8 @@ pub(crate) fn sources<'a>(
     chunks: Range<u64>,
     block: Option<&Block>,
     rested: u64,
-    pin: &'a Pin,
-) -> Vec<Source<'a>> {
+    pin: &'a SnapshotPin,
+) -> Vec<FreezeSource<'a>> {
     let mut sources = Vec::with_capacity(((chunks.end - chunks.start) * CHUNK_ROWS) as usize);
     for chunk in chunks {
         let cells = rows.chunk(chunk).and_then(|chunk| chunk.cells(pin));
@@ -315,12 +315,12 @@ pub(crate) fn sources<'a>(
             }
             let cell = cells.map(|cells| &cells[within as usize]);
             sources.push(match cell.and_then(|cell| Some((cell, cell.load(pin)?))) {
-                Some((cell, newest)) if newest.settled_by(rested).is_some() => Source::Hot(cell, newest),
-                Some(_) => Source::Left,
+                Some((cell, newest)) if newest.settled_by(rested).is_some() => FreezeSource::Hot(cell, newest),
+                Some(_) => FreezeSource::Left,
                 // After the cell: a reader that finds it empty because its row is gone finds that too.
                 None => match block.and_then(|block| block.position(chunk * CHUNK_ROWS + within)) {
-                    Some(at) => Source::Frozen(at),
-                    None => Source::Left,
+                    Some(at) => FreezeSource::Frozen(at),
+                    None => FreezeSource::Left,
                 },
             });
         }
@@ -331,7 +331,7 @@ pub(crate) fn sources<'a>(
 /// Objects that no reader that begins from now on can reach.
 pub(crate) struct Unlinked {
     pub(crate) versions: Vec<VersionPtr>,
-    pub(crate) replaced: Vec<Replaced>,
+    pub(crate) replaced: Vec<RetiredPart>,
 }
 
 /// Puts `block`, which was made of the sources, in the place of the chunks' block, and ends the hot life of its rows.
@@ -339,8 +339,8 @@ pub(crate) fn settle_in(
     rows: &RowMap,
     chunks: Range<u64>,
     block: Option<&Arc<Block>>,
-    sources: &[Source<'_>],
-    held: &Held<'_>,
+    sources: &[FreezeSource<'_>],
+    held: &HeldSlot<'_>,
 ) -> Unlinked {
     let mut unlinked = Unlinked { versions: Vec::new(), replaced: Vec::new() };
     for chunk in chunks.clone() {
@@ -349,7 +349,7 @@ pub(crate) fn settle_in(
     // From here on a cell may be empty because its row is in the new block.
     for sources in sources.chunks(GATHER_ROWS) {
         for source in sources {
-            if let Source::Hot(cell, version) = source {
+            if let FreezeSource::Hot(cell, version) = source {
                 unlinked.versions.extend(held.move_to_block(cell, version));
             }
         }
@@ -359,8 +359,8 @@ pub(crate) fn settle_in(
     unlinked
 }
 
-impl Work<'_> {
-    fn freeze(&mut self, run: Run, scratch: &mut Scratch, frozen: &mut Frozen) {
+impl FreezeWork<'_> {
+    fn freeze(&mut self, run: ChunkRun, scratch: &mut Scratch, frozen: &mut Frozen) {
         let pin = self.held.pin();
         let old = run.block.as_ref().filter(|block| block.since.load(Acquire) != NEVER);
         let sources = sources(&self.table.rows, run.chunks.clone(), old.map(|block| &**block), self.rested, pin);
@@ -374,7 +374,7 @@ impl Work<'_> {
         counters.frozen.add(moved);
         counters.died.add(moved);
         for version in unlinked.versions {
-            let dead = Dead::new(unlinked_at, version, self.table.id, Rest::Moved, 0);
+            let dead = Dead::new(unlinked_at, version, self.table.id, DeadVersionKind::Moved, 0);
             self.table.version_bytes.died(self.held.index(), dead.version(pin).bytes());
             scratch.graveyard.push(dead);
         }
@@ -382,15 +382,15 @@ impl Work<'_> {
     }
 
     /// Builds the new block. Returns none if no row goes there.
-    fn build(&self, run: &Run, sources: &[Source<'_>]) -> Option<Arc<Block>> {
+    fn build(&self, run: &ChunkRun, sources: &[FreezeSource<'_>]) -> Option<Arc<Block>> {
         let hot: Vec<&Version> = sources
             .iter()
             .filter_map(|source| match source {
-                Source::Hot(_, version) => Some(*version),
-                Source::Frozen(_) | Source::Left => None,
+                FreezeSource::Hot(_, version) => Some(*version),
+                FreezeSource::Frozen(_) | FreezeSource::Left => None,
             })
             .collect();
-        let rows_count = sources.iter().filter(|source| !matches!(source, Source::Left)).count();
+        let rows_count = sources.iter().filter(|source| !matches!(source, FreezeSource::Left)).count();
         if rows_count == 0 {
             return None;
         }
@@ -400,12 +400,12 @@ impl Work<'_> {
         if old.is_some() {
             let mut hot_before = 0;
             places.extend(sources.iter().filter_map(|source| match source {
-                Source::Hot(..) => {
+                FreezeSource::Hot(..) => {
                     hot_before += 1;
                     Some((1, hot_before - 1))
                 }
-                Source::Frozen(at) => Some((0, *at)),
-                Source::Left => None,
+                FreezeSource::Frozen(at) => Some((0, *at)),
+                FreezeSource::Left => None,
             }));
         }
         let kinds: Vec<_> = self.table.columns().iter().map(|column| column.kind).collect();
@@ -421,7 +421,7 @@ impl Work<'_> {
         };
         let columns = gather.finish().into_iter().enumerate().map(column).collect();
         let present = (rows_count < sources.len())
-            .then(|| Present::new(sources.iter().map(|source| !matches!(source, Source::Left))));
+            .then(|| Present::new(sources.iter().map(|source| !matches!(source, FreezeSource::Left))));
         let first_row = run.chunks.start * CHUNK_ROWS;
         let totals = [&self.inner.blocks, &self.table.blocks];
         // All rows began by `rested`, and no snapshot is older.

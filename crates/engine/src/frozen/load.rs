@@ -11,7 +11,7 @@ use crate::frozen::arrow;
 use crate::frozen::block::{BLOCK_ROWS_MAX, Block};
 
 use crate::raw::live::Role;
-use crate::raw::slots::{Held, NEVER};
+use crate::raw::slots::{HeldSlot, NEVER};
 use crate::row::key;
 use crate::row::layout::IMAGE_BYTES_MAX;
 use crate::row::value::Type;
@@ -80,7 +80,7 @@ struct Load<'a> {
     inner: &'a Inner,
     table: &'a Table,
     /// Transaction slot, given up by the end of the load.
-    held: Option<Held<'a>>,
+    held: Option<HeldSlot<'a>>,
     blocks: Vec<Arc<Block>>,
     rows_count: u64,
 }
@@ -161,7 +161,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn add_keys(&self, block: &Block, held: &Held<'_>) -> Result<()> {
+    fn add_keys(&self, block: &Block, held: &HeldSlot<'_>) -> Result<()> {
         let counters = &self.inner.counters[held.index()];
         let (mut key, mut buffer) = (Vec::new(), Vec::new());
         for (position, index) in self.table.indexes.iter().enumerate() {

@@ -11,11 +11,11 @@ use crate::frozen::block::Block;
 use crate::frozen::gather::Gather;
 use crate::raw::chain::View;
 use crate::raw::reader::ReadHold;
-use crate::raw::rows::{CHUNK_ROWS, Newest};
-use crate::raw::slots::Pin;
+use crate::raw::rows::{CHUNK_ROWS, NewestState};
+use crate::raw::slots::SnapshotPin;
 use crate::raw::version::Version;
 use crate::row::condition::Condition;
-use crate::row::{Place, Row, RowId};
+use crate::row::{Row, RowId, RowPlace};
 use crate::schema::table::Table;
 use crate::session::Session;
 use crate::sync::Relaxed;
@@ -76,11 +76,13 @@ impl Snapshot {
         let registry = self.hold.registry();
         let _walk = registry.walk();
         let place = match table.rows.newest(row.0, self.hold.pin()) {
-            Newest::Hot(newest) => {
-                Place::Hot(registry.visible_after(newest, self.hold.pin(), self.view, || ())?.image())
+            NewestState::Hot(newest) => {
+                RowPlace::Hot(registry.visible_after(newest, self.hold.pin(), self.view, || ())?.image())
             }
-            Newest::Frozen(block, at) if registry.sees_block(&block.since, self.view) => Place::Frozen(block, at),
-            Newest::Frozen(..) | Newest::Nowhere => return None,
+            NewestState::Frozen(block, at) if registry.sees_block(&block.since, self.view) => {
+                RowPlace::Frozen(block, at)
+            }
+            NewestState::Frozen(..) | NewestState::Nowhere => return None,
         };
         Some(read(&Row { id: row, table, place }))
     }
@@ -112,7 +114,7 @@ impl Snapshot {
         assert!(0 < batch_rows, "a batch has at least one row");
         conditions.iter().try_for_each(|condition| condition.check(table))?;
         let schema = table.schema().project(projection).expect("the projection names columns of the table");
-        let shared = Shared {
+        let shared = ScanState {
             snapshot: self.clone(),
             table: table.clone(),
             projection: projection.to_vec(),
@@ -190,7 +192,7 @@ impl std::fmt::Debug for Snapshot {
 }
 
 /// State that the parts of a scan share.
-struct Shared {
+struct ScanState {
     snapshot: Arc<Snapshot>,
     table: Arc<Table>,
     projection: Vec<usize>,
@@ -201,7 +203,7 @@ struct Shared {
 
 /// A scan, to be split into parts.
 pub struct Scan {
-    shared: Arc<Shared>,
+    shared: Arc<ScanState>,
     units: Vec<Unit>,
 }
 
@@ -226,7 +228,7 @@ impl Unit {
 }
 
 /// Returns units of all rows that a snapshot taken before now may see.
-fn units(table: &Table, pin: &Pin) -> Vec<Unit> {
+fn units(table: &Table, pin: &SnapshotPin) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let end = table.rows.end();
     for from in (0..end).step_by(CHUNK_ROWS as usize) {
@@ -337,7 +339,7 @@ impl Sample {
 
 /// A part of a scan: an iterator of batches that are not empty.
 pub struct ScanPart {
-    shared: Arc<Shared>,
+    shared: Arc<ScanState>,
     units: VecDeque<Unit>,
     /// Hot rows from among those of the last batch.
     hot: Option<RecordBatch>,
@@ -391,8 +393,8 @@ impl Iterator for ScanPart {
     }
 }
 
-impl Shared {
-    fn pin(&self) -> &Pin {
+impl ScanState {
+    fn pin(&self) -> &SnapshotPin {
         self.snapshot.hold.pin()
     }
 

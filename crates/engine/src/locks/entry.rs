@@ -41,7 +41,7 @@ pub(crate) struct Granted {
 }
 
 /// A place in the queue.
-pub(crate) struct Place {
+pub(crate) struct QueuePlace {
     pub(crate) waiter: Arc<Waiter>,
     pub(crate) owner: u64,
     pub(crate) mode: Mode,
@@ -64,7 +64,7 @@ pub(crate) struct Place {
 /// Number of times that a woken place may be passed.
 const PASSED_MAX: u32 = 3;
 
-impl Place {
+impl QueuePlace {
     pub(crate) fn who(&self) -> Who {
         Who { owner: self.owner, session: self.waiter.id }
     }
@@ -78,11 +78,11 @@ impl Place {
 }
 
 #[derive(Default)]
-pub(crate) struct Entry {
+pub(crate) struct LockEntry {
     pub(crate) granted: Vec<Granted>,
     /// Places in order of rank and arrival. The queue can be thousands long, so nothing that happens often goes through
     /// all of it.
-    queue: VecDeque<Place>,
+    queue: VecDeque<QueuePlace>,
     /// Number of places of each mode.
     modes: [u32; Mode::COUNT],
     /// Number of places of transactions that had the lock in some mode when they came.
@@ -152,7 +152,7 @@ impl Foreign {
     }
 }
 
-impl Entry {
+impl LockEntry {
     /// Forgets the locks of transactions that are decided, and reports each.
     pub(crate) fn clean(&mut self, registry: &Registry, mut gone: impl FnMut(Mode)) {
         self.granted.retain(|granted| {
@@ -183,17 +183,17 @@ impl Entry {
         self.granted.is_empty() && self.queue.is_empty()
     }
 
-    pub(crate) fn queue(&self) -> &VecDeque<Place> {
+    pub(crate) fn queue(&self) -> &VecDeque<QueuePlace> {
         &self.queue
     }
 
-    pub(crate) fn insert(&mut self, at: usize, place: Place) {
+    pub(crate) fn insert(&mut self, at: usize, place: QueuePlace) {
         self.modes[place.mode.number()] += 1;
         self.upgrades += u32::from(place.upgrades);
         self.queue.insert(at, place);
     }
 
-    pub(crate) fn remove(&mut self, at: usize) -> Place {
+    pub(crate) fn remove(&mut self, at: usize) -> QueuePlace {
         let place = self.queue.remove(at).expect("it is there");
         self.modes[place.mode.number()] -= 1;
         self.upgrades -= u32::from(place.upgrades);
@@ -241,7 +241,7 @@ impl Entry {
         let has_it = self.has(foreign, who);
         let mut owners = self.owners(foreign, mode);
         owners.retain(|other| !who.is(*other));
-        let bars = |place: &&Place| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, rank);
+        let bars = |place: &&QueuePlace| mode.excludes(place.mode) && !self.lets_overtake(foreign, place, rank);
         let first = self.queue.iter().take(position).find(bars);
         // If that one lets us pass so do the others: they wait for it, and are no more important.
         let ahead = !has_it && first.is_some_and(|first| !first.lets_pass(rank));
@@ -252,7 +252,7 @@ impl Entry {
     ///
     /// The place waits for a transaction that was there before it, so it does not wait longer than those take that
     /// overtake it meanwhile. Once that transaction has ended, none overtakes: the place does not starve.
-    fn lets_overtake(&self, foreign: &Foreign, place: &Place, rank: u64) -> bool {
+    fn lets_overtake(&self, foreign: &Foreign, place: &QueuePlace, rank: u64) -> bool {
         let mut held = self.granted.iter().chain(&foreign.0);
         !place.blockers.is_empty()
             && place.rank <= rank

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// A wanted lock, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct WantedLock {
     /// Number of the table, or of the row's table, as [`crate::Table::number`] returns it.
     pub table: Option<u32>,
     /// Row.
@@ -37,7 +37,7 @@ pub struct Waited {
     /// Name of the session.
     pub session: Arc<str>,
     /// Lock that the session waited for.
-    pub wanted: Wanted,
+    pub wanted: WantedLock,
 }
 
 /// Key of a lock.
@@ -55,7 +55,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Returns this key in that mode, for display.
-    pub(crate) fn wanted(self, mode: Mode) -> Wanted {
+    pub(crate) fn wanted(self, mode: Mode) -> WantedLock {
         let (table, row) = match self {
             Key::Row { table, row } => (Some(table), Some(row)),
             Key::Table(table) => (Some(table), None),
@@ -63,7 +63,7 @@ impl Key {
         };
         let advisory = if let Key::Advisory(advisory) = self { Some(advisory) } else { None };
         let transaction = if let Key::Transaction(transaction) = self { Some(transaction) } else { None };
-        Wanted { table, row, transaction, advisory, mode: mode.name() }
+        WantedLock { table, row, transaction, advisory, mode: mode.name() }
     }
 
     /// Returns a well mixed hash of the key.

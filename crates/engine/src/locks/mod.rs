@@ -24,7 +24,7 @@ mod waiter;
 
 pub(crate) use entry::{Holders, Obstacles, Unknown, Who, is_session};
 pub(crate) use key::Key;
-pub use key::{Advisory, Waited, Wanted};
+pub use key::{Advisory, Waited, WantedLock};
 pub(crate) use mode::Mode;
 pub use mode::{RowLock, TableLock, Wait};
 pub use settings::{LockConfig, LockPriority};
@@ -38,7 +38,7 @@ use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::raw::slots::Registry;
 use crate::sync::{AtomicU32, AtomicU64, Latch, Relaxed, SeqCst};
-use entry::{Entry, Foreign, Granted, Place};
+use entry::{Foreign, Granted, LockEntry, QueuePlace};
 use key::Mixed;
 use preempt::{Region, os};
 use settings::Settings;
@@ -59,18 +59,18 @@ const ROOM_KEPT: usize = 64;
 
 /// A number on a line of its own.
 #[repr(align(128))]
-struct Line(AtomicU64);
+struct PaddedCounter(AtomicU64);
 
 #[derive(Default)]
 struct Stripe {
-    entries: HashMap<Key, Entry, BuildHasherDefault<Mixed>>,
-    spare: Vec<Entry>,
+    entries: HashMap<Key, LockEntry, BuildHasherDefault<Mixed>>,
+    spare: Vec<LockEntry>,
 }
 
 /// The lock table of one engine.
 pub(crate) struct LockTable {
     /// Number of locks and places in all entries.
-    active: Line,
+    active: PaddedCounter,
     /// Number of them in entries whose key falls here.
     marks: Box<[AtomicU32]>,
     /// Number of them on tables with these bits, in modes that exclude writers.
@@ -141,7 +141,7 @@ pub(crate) enum Answer {
 impl LockTable {
     pub(crate) fn new(slots_count: usize, config: LockConfig) -> LockTable {
         LockTable {
-            active: Line(AtomicU64::new(0)),
+            active: PaddedCounter(AtomicU64::new(0)),
             marks: (0..MARKS).map(|_| AtomicU32::new(0)).collect(),
             strong: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
             exclusive: (0..TABLE_BITS).map(|_| AtomicU32::new(0)).collect(),
@@ -214,7 +214,7 @@ impl LockTable {
 
     /// Runs `f` on the key's entry, under its latch; with none if there is no such entry, and none is to be made. An
     /// entry that is empty then is removed.
-    fn with_entry<R>(&self, key: Key, make: bool, f: impl FnOnce(Option<&mut Entry>) -> R) -> R {
+    fn with_entry<R>(&self, key: Key, make: bool, f: impl FnOnce(Option<&mut LockEntry>) -> R) -> R {
         let region = Region::enter();
         let mut stripe = self.stripes[(key.mixed() >> 32) as usize % STRIPES].lock(&region);
         let Stripe { entries, spare } = &mut *stripe;
@@ -325,7 +325,7 @@ impl LockTable {
 
     fn queue(
         &self,
-        entry: &mut Entry,
+        entry: &mut LockEntry,
         (at, rank): (usize, u64),
         waiter: &Arc<Waiter>,
         asker: Asker<'_>,
@@ -335,7 +335,7 @@ impl LockTable {
         let Asker { owner, importance, .. } = asker;
         let arrival = waiter.arrival().unwrap_or_else(|| self.number());
         waiter.set_arrival(arrival);
-        let place = Place {
+        let place = QueuePlace {
             waiter: waiter.clone(),
             owner,
             mode,
@@ -402,7 +402,7 @@ impl LockTable {
     }
 
     /// Takes a place out of the queue.
-    fn remove_place(&self, entry: &mut Entry, key: Key, at: usize) {
+    fn remove_place(&self, entry: &mut LockEntry, key: Key, at: usize) {
         let place = entry.remove(at);
         self.unmark(key, place.mode);
         self.look_at(&place.waiter, None);

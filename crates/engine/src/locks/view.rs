@@ -1,8 +1,8 @@
 //! View of the lock table: [`crate::Engine::locks`].
 
 use super::Holders;
-use super::entry::{Entry, Foreign, Granted, Who, is_session};
-use super::key::{Advisory, Key, Wanted};
+use super::entry::{Foreign, Granted, LockEntry, Who, is_session};
+use super::key::{Advisory, Key, WantedLock};
 use super::mode::Mode;
 use super::tally::class_of;
 use super::waiter::Phase;
@@ -103,7 +103,7 @@ struct CopiedPlace {
 }
 
 impl Copied {
-    fn of(key: Key, entry: &Entry, registry: &Registry, holders: &dyn Holders) -> Copied {
+    fn of(key: Key, entry: &LockEntry, registry: &Registry, holders: &dyn Holders) -> Copied {
         let foreign = Foreign::of(key, registry, holders);
         let queue = entry.queue().iter().map(|place| CopiedPlace {
             owner: place.owner,
@@ -121,7 +121,7 @@ impl Copied {
 
     fn tell(self, name: &dyn Fn(u32) -> Option<String>, all: &mut Vec<LockView>) {
         let one = |mode: Mode, transaction| {
-            let Wanted { table, row, transaction: _, advisory, mode } = self.key.wanted(mode);
+            let WantedLock { table, row, transaction: _, advisory, mode } = self.key.wanted(mode);
             LockView {
                 table: table.and_then(name),
                 table_number: table,

@@ -29,7 +29,7 @@ pub(crate) enum Phase {
     Ready(Option<Error>),
 }
 
-pub(crate) struct State {
+pub(crate) struct WaiterState {
     pub(crate) phase: Phase,
     /// Number of waits.
     pub(crate) number: u64,
@@ -51,7 +51,7 @@ pub(crate) struct State {
     wake: Option<Arc<dyn Wake>>,
 }
 
-impl State {
+impl WaiterState {
     /// Returns the time at which the clock has something to do.
     pub(crate) fn look_ns(&self) -> u64 {
         self.statement_deadline_ns.min(self.lock_deadline_ns).min(self.patience_ns)
@@ -90,7 +90,7 @@ pub(crate) struct Waiter {
     taker: AtomicU64,
     /// Advisory locks that it has outside of its transactions.
     pub(crate) advisories: Advisories,
-    state: Latch<State>,
+    state: Latch<WaiterState>,
 }
 
 /// Outcome of a parked statement.
@@ -102,7 +102,7 @@ pub(crate) enum Outcome {
 
 impl Waiter {
     pub(crate) fn new(id: u64, name: String) -> Waiter {
-        let state = State {
+        let state = WaiterState {
             phase: Phase::Idle,
             number: 0,
             place: None,
@@ -155,7 +155,7 @@ impl Waiter {
     }
 
     /// Runs `f` on the state, under the latch. `f` is short and wakes no one.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut WaiterState) -> R) -> R {
         let region = Region::enter();
         f(&mut self.state.lock(&region))
     }

@@ -1,15 +1,15 @@
 //! Rows that freeze, thaw and go, for `tests/shuttle.rs`: a row map of one chunk with two rows of one number each. An
 //! unlinked object is never freed.
 
-use super::{Refused, claim_or_take, number};
+use super::{RowUnavailable, claim_or_take, number};
 use crate::frozen::block::{Block, Totals};
-use crate::frozen::freeze::{Source, settle_in, sources};
+use crate::frozen::freeze::{FreezeSource, settle_in, sources};
 use crate::frozen::present::Present;
 use crate::raw::chain::{Change, Claim, View};
 use crate::raw::ids::SlotIds;
 use crate::raw::live::Role;
-use crate::raw::rows::{CHUNK_ROWS, Newest, RowMap};
-use crate::raw::slots::{Held, Registry};
+use crate::raw::rows::{CHUNK_ROWS, NewestState, RowMap};
+use crate::raw::slots::{HeldSlot, Registry};
 use crate::raw::version::NewVersion;
 use crate::row::value::Type;
 use crate::sync::{Acquire, AtomicU64, Release};
@@ -29,7 +29,7 @@ pub struct FreezeModel {
 /// A transaction of the model.
 pub struct FreezeTxn<'m> {
     model: &'m FreezeModel,
-    held: Held<'m>,
+    held: HeldSlot<'m>,
     changes: Vec<(u64, Change)>,
 }
 
@@ -70,12 +70,12 @@ impl FreezeModel {
         let old = self.rows.chunk(0).and_then(|chunk| chunk.share_block(pin));
         let sources = sources(&self.rows, 0..1, old.as_deref(), rested, pin);
         let numbers = sources.iter().filter_map(|source| match source {
-            Source::Hot(_, version) => Some(number(version)),
-            Source::Frozen(at) => old.as_ref().map(|old| old.i64(0, *at)),
-            Source::Left => None,
+            FreezeSource::Hot(_, version) => Some(number(version)),
+            FreezeSource::Frozen(at) => old.as_ref().map(|old| old.i64(0, *at)),
+            FreezeSource::Left => None,
         });
         let numbers: Int64Array = numbers.collect::<Vec<_>>().into();
-        let present = Present::new(sources.iter().map(|source| !matches!(source, Source::Left)));
+        let present = Present::new(sources.iter().map(|source| !matches!(source, FreezeSource::Left)));
         let (kinds, columns) = (vec![Type::Int64], vec![Arc::new(numbers) as _]);
         let block = Arc::new(Block::new(0, sources.len(), Some(present), rested, kinds, columns, [&self.totals; 2]));
         let block = Some(&block).filter(|block| 0 < block.rows_count);
@@ -109,9 +109,9 @@ impl<'m> FreezeTxn<'m> {
     pub fn read(&self, row: u64) -> Option<i64> {
         let (registry, pin) = (&self.model.registry, self.held.pin());
         match self.model.rows.newest(row, pin) {
-            Newest::Hot(newest) => registry.visible_after(newest, pin, self.view(), || ()).map(number),
-            Newest::Frozen(block, at) if registry.sees_block(&block.since, self.view()) => Some(block.i64(0, at)),
-            Newest::Frozen(..) | Newest::Nowhere => None,
+            NewestState::Hot(newest) => registry.visible_after(newest, pin, self.view(), || ()).map(number),
+            NewestState::Frozen(block, at) if registry.sees_block(&block.since, self.view()) => Some(block.i64(0, at)),
+            NewestState::Frozen(..) | NewestState::Nowhere => None,
         }
     }
 
@@ -150,17 +150,17 @@ impl<'m> FreezeTxn<'m> {
     }
 
     /// Claims the row, thawing it if need be; `make` computes the new version's number from the old one's.
-    fn change(&mut self, row: u64, make: Option<&dyn Fn(i64) -> i64>) -> Result<(), Refused> {
+    fn change(&mut self, row: u64, make: Option<&dyn Fn(i64) -> i64>) -> Result<(), RowUnavailable> {
         let (rows, pin) = (&self.model.rows, self.held.pin());
         let (cell, claim) = loop {
             match rows.newest(row, pin) {
-                Newest::Hot(_) => {}
-                Newest::Frozen(block, at) => {
+                NewestState::Hot(_) => {}
+                NewestState::Frozen(block, at) => {
                     let since = self.held.block_since(&block.since).expect("the model loads nothing");
                     let _ = rows.thaw(row, NewVersion::new(since, row, None, &block.i64(0, at).to_le_bytes()), pin);
                     continue;
                 }
-                Newest::Nowhere => return Err(Refused),
+                NewestState::Nowhere => return Err(RowUnavailable),
             }
             let Some(cell) = rows.hot_cell(row, pin) else { continue };
             match claim_or_take(&self.held, cell) {
@@ -168,12 +168,12 @@ impl<'m> FreezeTxn<'m> {
                 claim => break (cell, claim),
             }
         };
-        let Claim::Claimed(base) = claim else { return Err(Refused) };
+        let Claim::Claimed(base) = claim else { return Err(RowUnavailable) };
         let mut change = Change::claim(Some(base));
         let published = make.map_or(Ok(()), |make| {
             let image = make(number(base)).to_le_bytes();
             let new = NewVersion::new(self.held.word(0), row, Some(base), &image);
-            self.held.publish(cell, base, new).map(|version| change.made(version)).map_err(|_| Refused)
+            self.held.publish(cell, base, new).map(|version| change.made(version)).map_err(|_| RowUnavailable)
         });
         self.changes.push((row, change));
         published
@@ -183,7 +183,7 @@ impl<'m> FreezeTxn<'m> {
     ///
     /// # Errors
     /// If another transaction has the row, or took it from this one, or it does not exist.
-    pub fn add(&mut self, row: u64, more: i64) -> Result<(), Refused> {
+    pub fn add(&mut self, row: u64, more: i64) -> Result<(), RowUnavailable> {
         self.change(row, Some(&|number| number + more))
     }
 
@@ -191,7 +191,7 @@ impl<'m> FreezeTxn<'m> {
     ///
     /// # Errors
     /// As [`FreezeTxn::add`].
-    pub fn delete(&mut self, row: u64) -> Result<(), Refused> {
+    pub fn delete(&mut self, row: u64) -> Result<(), RowUnavailable> {
         self.change(row, None)
     }
 
@@ -199,10 +199,10 @@ impl<'m> FreezeTxn<'m> {
     ///
     /// # Errors
     /// If another transaction took a row of it; everything is undone then.
-    pub fn commit(self) -> Result<(), Refused> {
+    pub fn commit(self) -> Result<(), RowUnavailable> {
         let Some(timestamp) = self.held.commit() else {
             self.abort();
-            return Err(Refused);
+            return Err(RowUnavailable);
         };
         for (row, change) in &self.changes {
             change.stamp(self.held.pin(), timestamp);

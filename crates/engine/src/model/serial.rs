@@ -3,7 +3,7 @@
 use super::{Model, ModelTxn};
 use crate::raw::live::Role;
 use crate::raw::recent::RecentWrite;
-use crate::txn::serial::{Commit, Record, Refused};
+use crate::txn::serial::{Commit, CommitRefusal, Record};
 use core::cell::RefCell;
 use stage::Class;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ impl ModelTxn<'_> {
     }
 
     /// Returns the timestamp; the snapshot for a transaction without changes.
-    pub(super) fn decide(&self) -> Result<u64, Refused> {
+    pub(super) fn decide(&self) -> Result<u64, CommitRefusal> {
         if !self.held.logs_reads() {
-            return self.held.commit().ok_or(Refused::Aborted);
+            return self.held.commit().ok_or(CommitRefusal::Aborted);
         }
         let write = |(row, change): &(usize, _)| RecentWrite::new(&self.held, 0, *row as u64, change);
         let mut record: Arc<Record> = Arc::default();

@@ -11,7 +11,10 @@
 
 use super::horizon::{NO_SNAPSHOT, TENTATIVE};
 use super::live::Role;
-use super::slots::{ABORTED, ACTIVE, Fate, GENERATION_MASK, Held, Pin, Registry, Slot, generation_of, slot_of, status};
+use super::slots::{
+    ABORTED, ACTIVE, Fate, GENERATION_MASK, HeldSlot, Registry, SnapshotPin, TransactionSlot, generation_of, slot_of,
+    status,
+};
 use crate::sync::{Acquire, Relaxed, Release, SeqCst};
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
@@ -130,7 +133,7 @@ pub(crate) struct TakenBy {
     pub(crate) importance: u64,
 }
 
-impl Slot {
+impl TransactionSlot {
     /// Returns true if an urgent context runs above the transaction's own. A hint: it may go on at any moment.
     #[inline]
     fn is_paused(&self) -> bool {
@@ -228,14 +231,22 @@ impl Registry {
     }
 
     /// Takes a suspended transaction's slot in hand again. A snapshot that was hidden is not the transaction's any
-    /// more: [`Held::refresh`] before anything is read.
+    /// more: [`HeldSlot::refresh`] before anything is read.
     #[inline]
-    pub(crate) fn resume(&self, suspended: SuspendedHold, worker: Option<&'static Worker>) -> Held<'_> {
+    pub(crate) fn resume(&self, suspended: SuspendedHold, worker: Option<&'static Worker>) -> HeldSlot<'_> {
         let SuspendedHold { index, owner, snapshot, importance, role } = suspended;
         let slot = &self.slots[index];
         slot.set_worker(worker);
         slot.activity.store(Activity::Running as u64, SeqCst);
-        Held { registry: self, index, owner, snapshot, importance, role, pin: Pin { _only_here: PhantomData } }
+        HeldSlot {
+            registry: self,
+            index,
+            owner,
+            snapshot,
+            importance,
+            role,
+            pin: SnapshotPin { _only_here: PhantomData },
+        }
     }
 }
 
@@ -255,7 +266,7 @@ impl SuspendedHold {
     }
 }
 
-impl<'e> Held<'e> {
+impl<'e> HeldSlot<'e> {
     /// Returns the words that it writes, with command 0.
     #[inline]
     pub(crate) fn owner(&self) -> u64 {
@@ -273,7 +284,7 @@ impl<'e> Held<'e> {
         if hide {
             self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
         }
-        let Held { index, owner, snapshot, importance, role, .. } = self;
+        let HeldSlot { index, owner, snapshot, importance, role, .. } = self;
         SuspendedHold { index, owner, snapshot, importance, role }
     }
 

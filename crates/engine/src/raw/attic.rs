@@ -11,34 +11,34 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Former part of a chunk.
-pub(crate) enum Replaced {
+pub(crate) enum RetiredPart {
     Block(ManuallyDrop<Arc<Block>>),
     Cells(ManuallyDrop<Box<Cells>>),
 }
 
-impl Replaced {
-    pub(super) fn block(block: Arc<Block>) -> Replaced {
-        Replaced::Block(ManuallyDrop::new(block))
+impl RetiredPart {
+    pub(super) fn block(block: Arc<Block>) -> RetiredPart {
+        RetiredPart::Block(ManuallyDrop::new(block))
     }
 
-    pub(super) fn cells(cells: Box<Cells>) -> Replaced {
-        Replaced::Cells(ManuallyDrop::new(cells))
+    pub(super) fn cells(cells: Box<Cells>) -> RetiredPart {
+        RetiredPart::Cells(ManuallyDrop::new(cells))
     }
 
     fn free(self) {
         match self {
-            Replaced::Block(block) => drop(ManuallyDrop::into_inner(block)),
-            Replaced::Cells(cells) => drop(ManuallyDrop::into_inner(cells)),
+            RetiredPart::Block(block) => drop(ManuallyDrop::into_inner(block)),
+            RetiredPart::Cells(cells) => drop(ManuallyDrop::into_inner(cells)),
         }
     }
 }
 
 /// Queue of replaced parts, in the order of their times.
 #[derive(Default)]
-pub(crate) struct Attic(VecDeque<(u64, Replaced)>);
+pub(crate) struct Attic(VecDeque<(u64, RetiredPart)>);
 
 impl Attic {
-    pub(crate) fn push(&mut self, at: u64, replaced: Replaced) {
+    pub(crate) fn push(&mut self, at: u64, replaced: RetiredPart) {
         self.0.push_back((at, replaced));
     }
 

@@ -5,7 +5,7 @@
 //! and `prev` chains hold no aborted version in their middle. An aborted transaction's words and versions may be passed
 //! over, and taken over, by anyone at any time; it undoes only what still carries its name. See `README.md` here.
 
-use super::slots::{Fate, Held, MOVED, NEVER, Pin, Registry, STRONG, UNCOMMITTED, command_of, owner_of};
+use super::slots::{Fate, HeldSlot, MOVED, NEVER, Registry, STRONG, SnapshotPin, UNCOMMITTED, command_of, owner_of};
 use super::version::{DUTY, NewVersion, RowCell, SOLE, Version, VersionPtr};
 use crate::sync::{Acquire, AtomicU64, Release, SeqCst};
 
@@ -63,7 +63,7 @@ impl Registry {
 
     /// Returns the version of the row that `view` sees.
     #[cfg(feature = "shuttle")]
-    pub fn visible<'p>(&self, cell: &RowCell, pin: &'p Pin, view: View) -> Option<&'p Version> {
+    pub fn visible<'p>(&self, cell: &RowCell, pin: &'p SnapshotPin, view: View) -> Option<&'p Version> {
         self.visible_after(cell.load(pin)?, pin, view, || ())
     }
 
@@ -73,7 +73,7 @@ impl Registry {
     pub(crate) fn visible_after<'p>(
         &self,
         newest: &'p Version,
-        pin: &'p Pin,
+        pin: &'p SnapshotPin,
         view: View,
         mut passed: impl FnMut(),
     ) -> Option<&'p Version> {
@@ -109,7 +109,7 @@ impl Registry {
     }
 }
 
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Returns true if our snapshot is older than the version, which another transaction has committed.
     #[inline]
     pub(crate) fn is_before(&self, version: &Version) -> bool {
@@ -166,7 +166,7 @@ impl Held<'_> {
 
 impl Registry {
     /// Returns the active transaction that has the row, by its owner, and whether one of its claims is a strong one.
-    pub(crate) fn holder(&self, newest: &Version, pin: &Pin) -> Option<(u64, bool)> {
+    pub(crate) fn holder(&self, newest: &Version, pin: &SnapshotPin) -> Option<(u64, bool)> {
         let mut next = Some(newest);
         let mut holder = None;
         let mut is_strong = false;
@@ -216,7 +216,7 @@ pub(crate) enum KeyHeld {
     Undecided(u64),
 }
 
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Claims the row for a change: the newest version's end word becomes ours, with this command. With `latest` the
     /// newest committed version is claimed, whatever our snapshot sees.
     ///
@@ -361,7 +361,7 @@ impl Held<'_> {
     }
 }
 
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Returns whether the rows of a block, whose begin word this is, hold their keys.
     pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld {
         match self.registry.said(since, self.owner) {
@@ -381,7 +381,7 @@ impl Held<'_> {
     }
 }
 
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Ends the hot life of a row's newest version, whose content a published block has too: no transaction can claim
     /// it any more, and its cell is empty. Returns none if a transaction has claimed it. The caller retires it.
     pub(crate) fn move_to_block(&self, cell: &RowCell, version: &Version) -> Option<VersionPtr> {
@@ -396,7 +396,7 @@ impl Registry {
     ///
     /// On top of it may stand versions of aborted transactions whose owners have not undone them yet: they go with it.
     /// Such an owner then finds neither its version nor `moved` in the cell, and leaves it alone.
-    pub(super) fn vacate(&self, cell: &RowCell, moved: &Version, pin: &Pin) {
+    pub(super) fn vacate(&self, cell: &RowCell, moved: &Version, pin: &SnapshotPin) {
         while let Some(top) = cell.load(pin) {
             let mut below = top;
             while !std::ptr::eq(below, moved) {
@@ -413,7 +413,7 @@ impl Registry {
 }
 
 #[cfg(feature = "shuttle")]
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Returns true if the newest version is committed and stamped, and no transaction has claimed it.
     pub(crate) fn is_at_rest(&self, cell: &RowCell) -> bool {
         cell.load(self.pin()).is_some_and(|newest| {
@@ -449,7 +449,7 @@ impl Change {
 
     /// Replaces the transaction's word by its commit timestamp. The status word said so already.
     #[inline]
-    pub(crate) fn stamp(&self, pin: &Pin, timestamp: u64) {
+    pub(crate) fn stamp(&self, pin: &SnapshotPin, timestamp: u64) {
         if let Some(new) = self.published(pin) {
             new.begin.store(timestamp, Release);
         }
@@ -460,7 +460,7 @@ impl Change {
 
     /// Returns the version that the change ended and the one that it made, without those that only its own transaction
     /// ever saw. Between the transaction's decision and its stamping.
-    pub(crate) fn seen_by_others<'p>(&self, held: &'p Held<'_>) -> (Option<&'p Version>, Option<&'p Version>) {
+    pub(crate) fn seen_by_others<'p>(&self, held: &'p HeldSlot<'_>) -> (Option<&'p Version>, Option<&'p Version>) {
         let is_own = |word: &AtomicU64| owner_of(word.load(Acquire)) == held.owner;
         let before = self.claimed(held.pin()).filter(|base| !is_own(&base.begin));
         let after = self.published(held.pin()).filter(|new| !is_own(&new.end));
@@ -476,7 +476,7 @@ impl Change {
     /// Records on the version that dies with the commit that an index may have an entry only for its key. Before the
     /// stamping: a reader that finds the end stamped finds this too.
     #[cold]
-    pub(crate) fn leave_duty(&self, pin: &Pin) {
+    pub(crate) fn leave_duty(&self, pin: &SnapshotPin) {
         if let Some(base) = self.claimed(pin) {
             base.set_flag(DUTY);
         }
@@ -488,12 +488,12 @@ impl Change {
     }
 
     #[inline]
-    pub(crate) fn claimed<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn claimed<'p>(&self, pin: &'p SnapshotPin) -> Option<&'p Version> {
         self.base.map(|base| base.get(pin))
     }
 
     #[inline]
-    pub(crate) fn published<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn published<'p>(&self, pin: &'p SnapshotPin) -> Option<&'p Version> {
         self.new.map(|new| new.get(pin))
     }
 }

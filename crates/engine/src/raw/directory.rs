@@ -9,7 +9,7 @@
 //! ```
 
 use super::once::OnceBox;
-use super::slots::Pin;
+use super::slots::SnapshotPin;
 use crate::schema::table::Table;
 use crate::sync::{Acquire, AtomicPtr, SeqCst};
 use std::ptr::null_mut;
@@ -52,7 +52,7 @@ impl Directory {
     /// Returns the table with this id, if it is here. For a caller that walks, as the owner of `_pin` must, or names it
     /// in its write set or its garbage queue, and for as long.
     #[inline]
-    pub(crate) fn get<'a>(&'a self, id: u32, _pin: &'a Pin) -> Option<&'a Table> {
+    pub(crate) fn get<'a>(&'a self, id: u32, _pin: &'a SnapshotPin) -> Option<&'a Table> {
         let (bucket, index) = place_of(id);
         let table = self.0[bucket].get()?[index].load(Acquire);
         // SAFETY: null or of an `Arc` that the engine's lists own; acquire pairs with the store that put it here. It is

@@ -8,7 +8,7 @@
 //! - *the walks*: it was unlinked before a tick of the clock, and no snapshot sees it. A walk that begins after that
 //!   tick cannot meet it, so it goes when all walks that began before are over: see [`super::horizon`].
 
-use super::slots::Pin;
+use super::slots::SnapshotPin;
 use super::spares::Spares;
 use super::version::{DUTY, GAP, Version, VersionPtr};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,7 @@ const SPACIOUS: usize = 4096;
 
 /// Kind of a dead version, which tells the work to do on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum DeadVersionKind {
     /// A newer version took its place.
     Superseded,
     /// The row was deleted: it is the last version, and the row map owns it until the row's index entries and its place
@@ -41,28 +41,28 @@ pub(crate) struct Dead {
     /// Indexes, by bit, that may have an entry only for its key.
     pub(crate) keys: u64,
     pub(crate) table: u32,
-    pub(crate) rest: Rest,
+    pub(crate) rest: DeadVersionKind,
 }
 
 impl Dead {
     #[inline]
-    pub(crate) fn new(at: u64, version: VersionPtr, table: u32, rest: Rest, keys: u64) -> Dead {
+    pub(crate) fn new(at: u64, version: VersionPtr, table: u32, rest: DeadVersionKind, keys: u64) -> Dead {
         Dead { at, version, keys, table, rest }
     }
 
     /// Returns the image and row of the version, for as long as it is in the queue.
-    pub(crate) fn version<'p>(&self, pin: &'p Pin) -> &'p Version {
+    pub(crate) fn version<'p>(&self, pin: &'p SnapshotPin) -> &'p Version {
         self.version.get(pin)
     }
 
     /// Returns the version as unlinked, with nothing left to be done but to wait for the walks.
-    pub(crate) fn unlinked(self, rest: Rest) -> Dead {
+    pub(crate) fn unlinked(self, rest: DeadVersionKind) -> Dead {
         Dead { rest, keys: 0, ..self }
     }
 
     /// Frees the version.
     fn free(self, spares: &mut Spares) -> Freed {
-        let row = (self.rest == Rest::UnlinkedRow).then(|| (self.table, self.version.row()));
+        let row = (self.rest == DeadVersionKind::UnlinkedRow).then(|| (self.table, self.version.row()));
         // SAFETY: the invariant above: the queue owned it, and one of the two rules is met or the engine ends.
         Freed { bytes: unsafe { self.version.free(spares) }, table: self.table, row }
     }
@@ -112,7 +112,7 @@ impl Graveyard {
     /// Adds a version that was unlinked just now.
     #[inline]
     pub(crate) fn push_unlinked(&mut self, dead: Dead) {
-        debug_assert!(matches!(dead.rest, Rest::Unlinked | Rest::UnlinkedRow));
+        debug_assert!(matches!(dead.rest, DeadVersionKind::Unlinked | DeadVersionKind::UnlinkedRow));
         self.pending.push(dead);
     }
 
@@ -152,7 +152,7 @@ impl Graveyard {
         }
         let is_free = |dead: &Dead| {
             let Dead { at, keys, rest, .. } = *dead;
-            at <= horizon && keys == 0 && rest != Rest::Deleted && !dead.version.has_flag(GAP | DUTY)
+            at <= horizon && keys == 0 && rest != DeadVersionKind::Deleted && !dead.version.has_flag(GAP | DUTY)
         };
         if self.again.front().is_some_and(is_free) {
             return self.again.pop_front().map(|dead| dead.free(spares));
@@ -215,7 +215,7 @@ impl Graveyard {
     pub(crate) fn take_out(
         &mut self,
         is_of: impl Fn(u32) -> bool,
-        pin: &Pin,
+        pin: &SnapshotPin,
         mut kept: impl FnMut(u64, u64, u64),
     ) -> Vec<Dead> {
         let is_out = |dead: &Dead| is_of(dead.table);
@@ -296,7 +296,9 @@ impl Graveyard {
         let kept = core::mem::take(&mut self.kept).into_values().flat_map(|kept| kept.dead);
         let queues = [&mut self.fresh, &mut self.again, &mut self.unlinked];
         let queued = queues.into_iter().flat_map(|queue| queue.drain(..));
-        for dead in kept.chain(queued).chain(self.pending.drain(..)).filter(|dead| dead.rest != Rest::Deleted) {
+        for dead in
+            kept.chain(queued).chain(self.pending.drain(..)).filter(|dead| dead.rest != DeadVersionKind::Deleted)
+        {
             dead.free(&mut Spares::none());
         }
     }
@@ -307,7 +309,7 @@ impl Graveyard {
 /// reach it.
 pub(crate) fn free_all_of(dead: Vec<Dead>) -> (usize, usize) {
     let mut freed = (0, 0);
-    for dead in dead.into_iter().filter(|dead| dead.rest != Rest::Deleted) {
+    for dead in dead.into_iter().filter(|dead| dead.rest != DeadVersionKind::Deleted) {
         freed = (freed.0 + 1, freed.1 + dead.free(&mut Spares::none()).bytes);
     }
     freed

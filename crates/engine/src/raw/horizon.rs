@@ -17,7 +17,7 @@
 //!
 //! # Walks
 //! A transaction is [`WALKING`] from its beginning, and its walk counts as begun when its snapshot was published. A
-//! transaction that rests between two calls is [`IDLE`] meanwhile; its next walk ([`Held::walk`]) counts as begun with its
+//! transaction that rests between two calls is [`IDLE`] meanwhile; its next walk ([`HeldSlot::walk`]) counts as begun with its
 //! snapshot again, however long ago that was: that is a lower bound, and the walk is short. A registered snapshot is read
 //! by several threads, so each announces its walks ([`Registry::walk`]) in a place of its own.
 //!
@@ -30,7 +30,7 @@
 //! the steps of a walk, a walk that meets a version began before the version's unlinking. If the look found that a walk
 //! had ended, it acquired that from its end.
 
-use super::slots::{Held, Pin, Registry};
+use super::slots::{HeldSlot, Registry, SnapshotPin};
 use crate::sync::{AcqRel, Acquire, AtomicU64, Latch, Relaxed, Release, SeqCst};
 use preempt::Region;
 
@@ -170,8 +170,8 @@ impl Drop for Walk<'_> {
     }
 }
 
-impl Held<'_> {
-    /// Walks again, after [`Held::end_walk`].
+impl HeldSlot<'_> {
+    /// Walks again, after [`HeldSlot::end_walk`].
     #[inline]
     pub(crate) fn walk(&self) {
         self.slot().walk.store(WALKING, SeqCst);
@@ -220,7 +220,7 @@ impl Held<'_> {
 /// A search for versions that can be freed, pinned at the horizon: a version that ended after it stays allocated while
 /// the pass lives.
 pub(crate) struct Pass<'h> {
-    pub(super) held: &'h Held<'h>,
+    pub(super) held: &'h HeldSlot<'h>,
     live: Vec<u64>,
     pub(crate) horizon: u64,
     until: u64,
@@ -240,11 +240,11 @@ pub(crate) enum Needed {
 
 impl Pass<'_> {
     /// Returns the holder of the slot.
-    pub(crate) fn held(&self) -> &Held<'_> {
+    pub(crate) fn held(&self) -> &HeldSlot<'_> {
         self.held
     }
 
-    pub(crate) fn pin(&self) -> &Pin {
+    pub(crate) fn pin(&self) -> &SnapshotPin {
         self.held.pin()
     }
 

@@ -25,7 +25,7 @@ fn snapshot(published: u64) -> Option<u64> {
 impl Registry {
     /// Returns the open transactions.
     pub(crate) fn open_slots(&self) -> Vec<OpenSlot> {
-        let open = |(index, slot): (usize, &super::slots::Slot)| {
+        let open = |(index, slot): (usize, &super::slots::TransactionSlot)| {
             let status = slot.status.load(SeqCst);
             let open = (status >> STATE_SHIFT == ACTIVE).then(|| OpenSlot {
                 index,
@@ -46,7 +46,7 @@ impl Registry {
     /// Returns the registered snapshots: number, and the time when they were taken by the coarse clock.
     pub(crate) fn open_readers(&self) -> Vec<(u64, u64)> {
         let readers = self.readers[..self.readers_free.high_water()].iter();
-        let open = |reader: &super::slots::Reader| {
+        let open = |reader: &super::slots::SnapshotSlot| {
             Some((snapshot(reader.snapshot.load(SeqCst))?, reader.began_ns.load(Relaxed)))
         };
         readers.filter_map(open).collect()

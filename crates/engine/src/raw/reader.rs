@@ -4,7 +4,7 @@
 //! made after it was registered, or the number of a transaction that was registered all the time until it was.
 
 use super::horizon::NO_SNAPSHOT;
-use super::slots::{Held, Pin, Registry};
+use super::slots::{HeldSlot, Registry, SnapshotPin};
 use crate::sync::{Relaxed, SeqCst};
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct ReadHold {
     registry: Arc<Registry>,
     index: usize,
     snapshot: u64,
-    pin: Pin,
+    pin: SnapshotPin,
 }
 
 impl ReadHold {
@@ -24,7 +24,7 @@ impl ReadHold {
         let reader = &registry.readers[index];
         reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
         let snapshot = registry.register(&reader.snapshot);
-        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
+        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: SnapshotPin { _only_here: PhantomData } })
     }
 
     /// Registers the snapshot of a transaction a second time. Returns none if too many are registered.
@@ -32,17 +32,17 @@ impl ReadHold {
     /// Why nothing that it may reach is freed: until the store below the transaction's own place says the same number, and
     /// whatever that says later is stored after it. A look at all places ([`super::horizon`]) reads those of transactions
     /// first. So it finds the number there, or it finds something later there, and then it finds the number here.
-    pub(crate) fn of(registry: &Arc<Registry>, held: &Held<'_>) -> Option<ReadHold> {
+    pub(crate) fn of(registry: &Arc<Registry>, held: &HeldSlot<'_>) -> Option<ReadHold> {
         assert!(std::ptr::eq(&raw const **registry, held.registry), "a transaction of another engine");
         let index = registry.readers_free.acquire()?;
         let reader = &registry.readers[index];
         reader.began_ns.store(registry.horizons.coarse_ns(), Relaxed);
         let snapshot = held.snapshot();
         reader.snapshot.store(snapshot, SeqCst);
-        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: Pin { _only_here: PhantomData } })
+        Some(ReadHold { registry: registry.clone(), index, snapshot, pin: SnapshotPin { _only_here: PhantomData } })
     }
 
-    pub(crate) fn pin(&self) -> &Pin {
+    pub(crate) fn pin(&self) -> &SnapshotPin {
         &self.pin
     }
 

@@ -7,7 +7,7 @@
 //! can ask for any more may name versions that are gone.
 
 use super::chain::Change;
-use super::slots::{Held, Pin};
+use super::slots::{HeldSlot, SnapshotPin};
 use super::version::{Version, VersionPtr};
 
 /// A write of a commit.
@@ -24,7 +24,7 @@ pub(crate) struct RecentWrite {
 impl RecentWrite {
     /// Creates the record of a change of the row, as others see it: versions that the transaction itself replaced are
     /// left out. Returns none if no other is left.
-    pub(crate) fn new(held: &Held<'_>, table: u32, row: u64, change: &Change) -> Option<RecentWrite> {
+    pub(crate) fn new(held: &HeldSlot<'_>, table: u32, row: u64, change: &Change) -> Option<RecentWrite> {
         let (before, after) = change.seen_by_others(held);
         let (before, after) = (before.map(Version::pointer), after.map(Version::pointer));
         let write = RecentWrite { row, table, is_any: false, before, after };
@@ -37,12 +37,12 @@ impl RecentWrite {
     }
 
     /// Returns the version that the write ended.
-    pub(crate) fn before<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn before<'p>(&self, pin: &'p SnapshotPin) -> Option<&'p Version> {
         self.before.map(|version| version.get(pin))
     }
 
     /// Returns the version that the write made.
-    pub(crate) fn after<'p>(&self, pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn after<'p>(&self, pin: &'p SnapshotPin) -> Option<&'p Version> {
         self.after.map(|version| version.get(pin))
     }
 }

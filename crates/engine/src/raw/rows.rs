@@ -11,10 +11,10 @@
 //! chunk:     4,096 cells or null | a share in a frozen block of up to 16 consecutive chunks, or null
 //! ```
 
-use super::attic::Replaced;
+use super::attic::RetiredPart;
 use super::ids::{Pool, WORD};
 use super::once::OnceBox;
-use super::slots::{NEVER, Pin};
+use super::slots::{NEVER, SnapshotPin};
 use super::version::{NewVersion, RowCell, Version};
 use crate::frozen::block::Block;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, Latch, Release, SeqCst};
@@ -46,7 +46,7 @@ pub(crate) struct Chunk {
 
 /// Location of a row's newest state.
 #[derive(Clone, Copy)]
-pub(crate) enum Newest<'a> {
+pub(crate) enum NewestState<'a> {
     /// Newest hot version of the row, committed or not.
     Hot(&'a Version),
     /// Place of the row in a block.
@@ -62,7 +62,7 @@ impl Chunk {
 
     /// Returns the cells of the chunk. None if no row of it is hot.
     #[inline]
-    pub(crate) fn cells<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Cells> {
+    pub(crate) fn cells<'a>(&'a self, _pin: &'a SnapshotPin) -> Option<&'a Cells> {
         // SAFETY: null or from `Box::into_raw`; freed by the table's end, or retired and then not before `_pin` is gone.
         unsafe { self.cells.load(Acquire).as_ref() }
     }
@@ -80,14 +80,14 @@ impl Chunk {
 
     /// Returns the block of the chunk.
     #[inline]
-    pub(crate) fn block<'a>(&'a self, _pin: &'a Pin) -> Option<&'a Block> {
+    pub(crate) fn block<'a>(&'a self, _pin: &'a SnapshotPin) -> Option<&'a Block> {
         // SAFETY: null or from `Arc::into_raw`; a block that is replaced is retired, and not freed before `_pin` is gone.
         unsafe { self.block.load(Acquire).as_ref() }
     }
 
     /// Returns the cells and the block of one moment: without cells all rows of the chunk are in the block, or there
     /// are none. (Between two loads rows may thaw, and the block be replaced by one without them, or by none.)
-    pub(crate) fn parts<'a>(&'a self, pin: &'a Pin) -> (Option<&'a Cells>, Option<&'a Block>) {
+    pub(crate) fn parts<'a>(&'a self, pin: &'a SnapshotPin) -> (Option<&'a Cells>, Option<&'a Block>) {
         loop {
             let block = self.block(pin);
             let cells = self.cells(pin);
@@ -98,7 +98,7 @@ impl Chunk {
     }
 
     /// Returns a share in the block.
-    pub(crate) fn share_block(&self, _pin: &Pin) -> Option<Arc<Block>> {
+    pub(crate) fn share_block(&self, _pin: &SnapshotPin) -> Option<Arc<Block>> {
         let block = self.block.load(Acquire);
         if block.is_null() {
             return None;
@@ -117,10 +117,10 @@ impl Chunk {
     }
 
     #[inline]
-    fn newest<'a>(&'a self, row: u64, pin: &'a Pin) -> Newest<'a> {
+    fn newest<'a>(&'a self, row: u64, pin: &'a SnapshotPin) -> NewestState<'a> {
         let within = (row & (CHUNK_ROWS - 1)) as usize;
         if let Some(version) = self.cells(pin).and_then(|cells| cells[within].load(pin)) {
-            return Newest::Hot(version);
+            return NewestState::Hot(version);
         }
         self.settled(row, within, pin)
     }
@@ -131,17 +131,17 @@ impl Chunk {
     /// that we must not see and be frozen again, and the block's content for a row that is hot meanwhile is its former
     /// state. "Not here" is believed only if neither the cell nor the block has changed meanwhile: the row may have
     /// been thawed, left out of a new block for that, and frozen again.
-    fn settled<'a>(&'a self, row: u64, within: usize, pin: &'a Pin) -> Newest<'a> {
+    fn settled<'a>(&'a self, row: u64, within: usize, pin: &'a SnapshotPin) -> NewestState<'a> {
         loop {
             let block = self.block(pin);
             if let Some((block, at)) = block.and_then(|block| Some((block, block.position(row)?))) {
-                return Newest::Frozen(block, at);
+                return NewestState::Frozen(block, at);
             }
             if let Some(version) = self.cells(pin).and_then(|cells| cells[within].load(pin)) {
-                return Newest::Hot(version);
+                return NewestState::Hot(version);
             }
             if self.has_block(block) {
-                return Newest::Nowhere;
+                return NewestState::Nowhere;
             }
         }
     }
@@ -296,22 +296,22 @@ impl RowMap {
 
     /// Returns the location of the row's newest state.
     #[inline]
-    pub(crate) fn newest<'a>(&'a self, row: u64, pin: &'a Pin) -> Newest<'a> {
+    pub(crate) fn newest<'a>(&'a self, row: u64, pin: &'a SnapshotPin) -> NewestState<'a> {
         match self.chunk(row >> CHUNK_BITS) {
             Some(chunk) => chunk.newest(row, pin),
-            None => Newest::Nowhere,
+            None => NewestState::Nowhere,
         }
     }
 
     /// Returns the row's cell, if its chunk has cells. It may be empty.
     #[inline]
-    pub(crate) fn hot_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> Option<&'a RowCell> {
+    pub(crate) fn hot_cell<'a>(&'a self, row: u64, pin: &'a SnapshotPin) -> Option<&'a RowCell> {
         Some(&self.chunk(row >> CHUNK_BITS)?.cells(pin)?[(row & (CHUNK_ROWS - 1)) as usize])
     }
 
     /// Returns the cell of a row that is hot, or whose id was just given out.
     #[inline]
-    pub(crate) fn cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
+    pub(crate) fn cell<'a>(&'a self, row: u64, pin: &'a SnapshotPin) -> &'a RowCell {
         match self.hot_cell(row, pin) {
             Some(cell) => cell,
             None => self.make_cell(row, pin),
@@ -319,14 +319,19 @@ impl RowMap {
     }
 
     #[cold]
-    fn make_cell<'a>(&'a self, row: u64, pin: &'a Pin) -> &'a RowCell {
+    fn make_cell<'a>(&'a self, row: u64, pin: &'a SnapshotPin) -> &'a RowCell {
         let chunk = self.place(row >> CHUNK_BITS);
         self.count_celled(chunk.set_cells(new_cells()));
         self.hot_cell(row, pin).expect("the cells of a chunk with ids that may be given out stay")
     }
 
     /// Makes `new`, whose content equals the block's, the newest version of a frozen row. Returns it if the row is hot.
-    pub(crate) fn thaw<'a>(&'a self, row: u64, new: NewVersion, pin: &'a Pin) -> Result<&'a Version, NewVersion> {
+    pub(crate) fn thaw<'a>(
+        &'a self,
+        row: u64,
+        new: NewVersion,
+        pin: &'a SnapshotPin,
+    ) -> Result<&'a Version, NewVersion> {
         let chunk = self.place(row >> CHUNK_BITS);
         // What is large is allocated before the latch.
         let spare = if chunk.cells(pin).is_none() { Some(new_cells()) } else { None };
@@ -354,7 +359,7 @@ impl RowMap {
     }
 
     /// Removes a row that was deleted before every snapshot.
-    pub(crate) fn clear(&self, row: u64, pin: &Pin) {
+    pub(crate) fn clear(&self, row: u64, pin: &SnapshotPin) {
         let Some(chunk) = self.chunk(row >> CHUNK_BITS) else { return };
         // First: a reader that finds the cell empty must find this too.
         if let Some(block) = chunk.block(pin) {
@@ -366,18 +371,18 @@ impl RowMap {
     }
 
     /// Puts `block` in the place of the chunk's block.
-    pub(crate) fn replace_block(&self, chunk: u64, block: Option<&Arc<Block>>) -> Option<Replaced> {
+    pub(crate) fn replace_block(&self, chunk: u64, block: Option<&Arc<Block>>) -> Option<RetiredPart> {
         let share = block.map_or(null_mut(), |block| Arc::into_raw(block.clone()).cast_mut());
         let before = self.place(chunk).block.swap(share, SeqCst);
-        // SAFETY: from `Arc::into_raw`; the swap made its share ours, and `Replaced` keeps it for who still reads it.
-        (!before.is_null()).then(|| Replaced::block(unsafe { Arc::from_raw(before) }))
+        // SAFETY: from `Arc::into_raw`; the swap made its share ours, and `RetiredPart` keeps it for who still reads it.
+        (!before.is_null()).then(|| RetiredPart::block(unsafe { Arc::from_raw(before) }))
     }
 
     /// Takes the cells of a chunk whose rows all are in the block, if no row is hot.
     ///
     /// Ids that were never given out, or are given out again, need their cells at any time. Here there are none: the
     /// block has all ids, and one that it calls gone keeps the cells. So only a thaw could come between, and waits.
-    pub(crate) fn close_cells(&self, chunk: u64, pin: &Pin) -> Option<Replaced> {
+    pub(crate) fn close_cells(&self, chunk: u64, pin: &SnapshotPin) -> Option<RetiredPart> {
         let first = chunk * CHUNK_ROWS;
         let chunk = self.place(chunk);
         // Before the latch, which urgent writers wait for: only the freezer replaces a block, and rows only ever go from it.
@@ -392,8 +397,8 @@ impl RowMap {
             }
             let cells = chunk.cells.swap(null_mut(), SeqCst);
             self.celled.fetch_sub(1, Ordering::Relaxed);
-            // SAFETY: from `Box::into_raw`; the swap made them ours, and `Replaced` keeps them for who still reads them.
-            Some(Replaced::cells(unsafe { Box::from_raw(cells) }))
+            // SAFETY: from `Box::into_raw`; the swap made them ours, and `RetiredPart` keeps them for who still reads them.
+            Some(RetiredPart::cells(unsafe { Box::from_raw(cells) }))
         })
     }
 

@@ -10,7 +10,7 @@
 //! word 2          a bit for id modulo 64 each
 //! ```
 
-use super::slots::{Fate, GENERATION_MASK, Held, Registry, owner_word};
+use super::slots::{Fate, GENERATION_MASK, HeldSlot, Registry, owner_word};
 use crate::sync::{AtomicU64, Relaxed, SeqCst};
 
 /// Modulus of a lane's ids, a multiple of 64: so a lane tells the bit of its table.
@@ -20,7 +20,7 @@ const LANE_BITS: u32 = 16;
 
 /// Words of the set, as a transaction remembers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Shared([u64; 3]);
+pub(crate) struct SharedTables([u64; 3]);
 
 /// Words of the set where others look.
 #[derive(Debug, Default)]
@@ -34,13 +34,13 @@ fn lanes(word: u64) -> impl Iterator<Item = u64> {
     (0..LANES).map(move |lane| (word >> (lane * LANE_BITS)) & 0xffff)
 }
 
-impl Shared {
-    pub(crate) const NONE: Shared = Shared([0; 3]);
+impl SharedTables {
+    pub(crate) const NONE: SharedTables = SharedTables([0; 3]);
 
     /// Returns true if the table is found.
     #[inline]
     pub(crate) fn has(&self, table: u32) -> bool {
-        let Shared([first, second, bits]) = *self;
+        let SharedTables([first, second, bits]) = *self;
         let lane = lane_of(table);
         lanes(first).chain(lanes(second)).any(|other| other == lane) || bits & (1 << (table % 64)) != 0
     }
@@ -48,13 +48,13 @@ impl Shared {
     /// Returns true if the next table could not be told apart from others.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        let Shared([_, second, _]) = *self;
+        let SharedTables([_, second, _]) = *self;
         1 << ((LANES - 1) * LANE_BITS) <= second
     }
 
     /// Returns the set with this table added.
     #[inline]
-    pub(crate) fn with(mut self, table: u32) -> Shared {
+    pub(crate) fn with(mut self, table: u32) -> SharedTables {
         let full = 1 << ((LANES - 1) * LANE_BITS);
         // Lanes are filled from above.
         match self.0.iter_mut().take(2).find(|word| **word < full) {
@@ -66,7 +66,7 @@ impl Shared {
 
     /// Returns the bits of its tables: id modulo 64.
     pub(crate) fn bits(&self) -> u64 {
-        let Shared([first, second, bits]) = *self;
+        let SharedTables([first, second, bits]) = *self;
         let of_lanes = lanes(first).chain(lanes(second)).filter(|lane| *lane != 0);
         of_lanes.fold(bits, |all, lane| all | 1 << ((lane - 1) % 64))
     }
@@ -80,11 +80,11 @@ impl SharedWords {
     }
 }
 
-impl Held<'_> {
+impl HeldSlot<'_> {
     /// Announces the tables that it reads; `before` is the set announced so far. Sequentially consistent: a transaction
     /// that locks a table counts itself there, then looks at this.
     #[inline]
-    pub(crate) fn set_shared(&self, before: &Shared, now: &Shared) {
+    pub(crate) fn set_shared(&self, before: &SharedTables, now: &SharedTables) {
         for (place, (before, now)) in self.slot().shared.0.iter().zip(before.0.iter().zip(&now.0)) {
             if before != now {
                 place.store(*now, SeqCst);
@@ -94,9 +94,9 @@ impl Held<'_> {
 
     /// Returns the announced set.
     #[inline]
-    pub(crate) fn shared(&self) -> Shared {
+    pub(crate) fn shared(&self) -> SharedTables {
         let [first, second, bits] = &self.slot().shared.0;
-        Shared([first.load(Relaxed), second.load(Relaxed), bits.load(Relaxed)])
+        SharedTables([first.load(Relaxed), second.load(Relaxed), bits.load(Relaxed)])
     }
 }
 
@@ -107,7 +107,7 @@ impl Registry {
             // Before the words: a transaction that has begun has cleared those of the last one.
             let seen = slot.status.load(SeqCst);
             let [first, second, bits] = &slot.shared.0;
-            if !Shared([first.load(SeqCst), second.load(SeqCst), bits.load(SeqCst)]).has(table) {
+            if !SharedTables([first.load(SeqCst), second.load(SeqCst), bits.load(SeqCst)]).has(table) {
                 continue;
             }
             let owner = owner_word(index, seen & GENERATION_MASK);
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_was_added_is_found() {
         let ids = [0, 1, 64, 65_471, 65_472, u32::MAX, 7, 8, 9, 1_000_000, 64 + 9];
-        let mut shared = Shared::NONE;
+        let mut shared = SharedTables::NONE;
         for (count, id) in ids.into_iter().enumerate() {
             shared = shared.with(id);
             assert!(ids[..=count].iter().all(|id| shared.has(*id)), "{shared:?}");
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(shared.bits(), ids[..=count].iter().fold(0, |all, id| all | 1 << (id % 64)));
         }
         // The first eight are told apart.
-        let eight = (0..8).fold(Shared::NONE, |shared, id| shared.with(id * 64));
+        let eight = (0..8).fold(SharedTables::NONE, |shared, id| shared.with(id * 64));
         assert!((0..60_000).filter(|id| eight.has(*id)).eq((0..8).map(|id| id * 64)));
     }
 }

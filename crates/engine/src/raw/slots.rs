@@ -112,7 +112,7 @@ pub enum Fate {
 
 /// Slot of one transaction at a time. Own cache lines: others read it, its owner writes it.
 #[repr(align(128))]
-pub(super) struct Slot {
+pub(super) struct TransactionSlot {
     pub(super) status: AtomicU64,
     pub(super) generation: AtomicU64,
     /// Published snapshot, [`NO_SNAPSHOT`] without one.
@@ -143,9 +143,9 @@ pub struct Registry {
     pub(super) clock: Clock,
     /// State of SERIALIZABLE transactions: see [`super::live`].
     pub(super) serial: SerialState,
-    pub(super) slots: Box<[Slot]>,
+    pub(super) slots: Box<[TransactionSlot]>,
     pub(super) slots_free: Bitmap,
-    pub(super) readers: Box<[Reader]>,
+    pub(super) readers: Box<[SnapshotSlot]>,
     pub(super) readers_free: Bitmap,
     /// Begin of each walk of a reader; the greatest number without one.
     pub(super) walkers: Box<[Walker]>,
@@ -158,7 +158,7 @@ pub(super) struct Clock(pub(super) AtomicU64);
 
 /// A registered snapshot that belongs to no transaction.
 #[repr(align(64))]
-pub(super) struct Reader {
+pub(super) struct SnapshotSlot {
     pub(super) snapshot: AtomicU64,
     /// Time at which it was taken, by the coarse clock of [`Horizons`].
     pub(super) began_ns: AtomicU64,
@@ -169,7 +169,7 @@ pub(super) struct Reader {
 pub(super) struct Walker(pub(super) AtomicU64);
 
 /// Witness that a snapshot is registered: no version that it may reach is freed while it exists.
-pub struct Pin {
+pub struct SnapshotPin {
     pub(super) _only_here: PhantomData<()>,
 }
 
@@ -177,7 +177,7 @@ impl Registry {
     /// Creates a registry for at most `slots_count` transactions and `readers_count` snapshots at a time.
     pub fn new(slots_count: usize, readers_count: usize) -> Registry {
         assert!(slots_count <= SLOTS_MAX);
-        let slot = |_| Slot {
+        let slot = |_| TransactionSlot {
             status: AtomicU64::new(status(ABORTED, 0)),
             generation: AtomicU64::new(0),
             snapshot: AtomicU64::new(NO_SNAPSHOT),
@@ -194,7 +194,7 @@ impl Registry {
             shared: SharedWords::default(),
         };
         let walkers_count = WALKERS_MAX.min(readers_count);
-        let reader = || Reader { snapshot: AtomicU64::new(NO_SNAPSHOT), began_ns: AtomicU64::new(0) };
+        let reader = || SnapshotSlot { snapshot: AtomicU64::new(NO_SNAPSHOT), began_ns: AtomicU64::new(0) };
         Registry {
             clock: Clock(AtomicU64::new(1)),
             serial: SerialState::new(),
@@ -227,7 +227,7 @@ impl Registry {
     }
 
     /// Returns the slots that were ever used.
-    pub(super) fn used(&self) -> &[Slot] {
+    pub(super) fn used(&self) -> &[TransactionSlot] {
         &self.slots[..self.slots_free.high_water()]
     }
 
@@ -243,7 +243,7 @@ impl Registry {
 
     /// Begins a transaction: a slot, a new generation, a snapshot. Returns none if all slots are in use.
     #[inline]
-    pub(crate) fn begin(&self, class: Class, worker: Option<&'static Worker>, role: Role) -> Option<Held<'_>> {
+    pub(crate) fn begin(&self, class: Class, worker: Option<&'static Worker>, role: Role) -> Option<HeldSlot<'_>> {
         let index = self.slots_free.acquire()?;
         if role == Role::Writer {
             self.enter_serial();
@@ -252,12 +252,12 @@ impl Registry {
     }
 
     /// Begins a transaction on a given slot, if it is free.
-    pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<Held<'_>> {
+    pub(crate) fn begin_on(&self, index: usize, class: Class) -> Option<HeldSlot<'_>> {
         self.slots_free.acquire_at(index).then(|| self.hold(index, class, None, Role::None))
     }
 
     #[inline]
-    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>, role: Role) -> Held<'_> {
+    fn hold(&self, index: usize, class: Class, worker: Option<&'static Worker>, role: Role) -> HeldSlot<'_> {
         let slot = &self.slots[index];
         let generation = (slot.generation.load(Relaxed) + 1) & GENERATION_MASK;
         // The order matters to `fate`: the generation moves on before the status does.
@@ -279,14 +279,14 @@ impl Registry {
         slot.status.store(status(ACTIVE, generation), Release);
         let snapshot = self.register(&slot.snapshot);
         let owner = owner_word(index, generation);
-        Held {
+        HeldSlot {
             registry: self,
             index,
             owner,
             snapshot,
             importance: importance(class),
             role,
-            pin: Pin { _only_here: PhantomData },
+            pin: SnapshotPin { _only_here: PhantomData },
         }
     }
 
@@ -327,7 +327,7 @@ impl Registry {
     /// Ordering: the timestamp is taken after the status became committing. So a transaction that read the clock for
     /// its snapshot and then found the status active will find the timestamp above its snapshot.
     #[inline]
-    pub(super) fn decide(&self, slot: &Slot, committing: u64) -> Result<u64, u64> {
+    pub(super) fn decide(&self, slot: &TransactionSlot, committing: u64) -> Result<u64, u64> {
         let timestamp = self.tick();
         match slot.status.compare_exchange(committing, status(COMMITTED, timestamp), SeqCst, Acquire) {
             Ok(_) => Ok(timestamp),
@@ -337,7 +337,7 @@ impl Registry {
 }
 
 /// A transaction's hold on its slot.
-pub struct Held<'e> {
+pub struct HeldSlot<'e> {
     pub(super) registry: &'e Registry,
     pub(super) index: usize,
     /// Words that the transaction writes, with command 0.
@@ -345,13 +345,13 @@ pub struct Held<'e> {
     pub(super) snapshot: u64,
     pub(super) importance: u64,
     pub(super) role: Role,
-    pub(super) pin: Pin,
+    pub(super) pin: SnapshotPin,
 }
 
-impl<'e> Held<'e> {
+impl<'e> HeldSlot<'e> {
     /// Returns the witness that the transaction's snapshot is registered.
     #[inline]
-    pub fn pin(&self) -> &Pin {
+    pub fn pin(&self) -> &SnapshotPin {
         &self.pin
     }
 
@@ -380,7 +380,7 @@ impl<'e> Held<'e> {
     }
 
     #[inline]
-    pub(super) fn slot(&self) -> &'e Slot {
+    pub(super) fn slot(&self) -> &'e TransactionSlot {
         &self.registry.slots[self.index]
     }
 

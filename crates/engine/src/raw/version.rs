@@ -10,7 +10,7 @@
 //! | word   | word   | ptr    | u64    | u32         | u32      |
 //! ```
 
-use super::slots::{NEVER, Pin};
+use super::slots::{NEVER, SnapshotPin};
 use super::spares::{STEP, Spares};
 use crate::memory::block_bytes;
 use crate::sync::{AcqRel, Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
@@ -84,7 +84,7 @@ impl Version {
     /// Call it only when this version's creation is not visible to `pin`'s snapshot, or is above the horizon of `pin`'s
     /// pass, or by its creator: those are the cases in which the older version is kept for the pin.
     #[inline]
-    pub(super) fn prev<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
+    pub(super) fn prev<'p>(&self, _pin: &'p SnapshotPin) -> Option<&'p Version> {
         let prev = self.prev.load(Acquire);
         // SAFETY: the version before is freed when the horizon has reached its end, or when it was unlinked and all walks
         // that began before are over. The first: a reader that comes by has a snapshot, or a pass pinned, below this
@@ -157,7 +157,7 @@ impl VersionPtr {
     /// Returns the version. Its holder is the write set of the transaction that owns `pin`, or the garbage queue that
     /// owns the version, or a committed write that `pin`'s transaction is compared with, so it was not freed.
     #[inline]
-    pub(super) fn get(self, _pin: &Pin) -> &Version {
+    pub(super) fn get(self, _pin: &SnapshotPin) -> &Version {
         // SAFETY: a write set names versions that its transaction made or claimed. A claimed one began at or before the
         // snapshot and did not end before it, so that snapshot keeps it, whoever ends it; one that it made is retired by
         // itself, or with a time after the snapshot. No other thread frees what a garbage queue owns. The third
@@ -273,7 +273,7 @@ impl RowCell {
 
     /// Returns the newest version.
     #[inline]
-    pub(crate) fn load<'p>(&self, _pin: &'p Pin) -> Option<&'p Version> {
+    pub(crate) fn load<'p>(&self, _pin: &'p SnapshotPin) -> Option<&'p Version> {
         // SAFETY: what the map points at is not retired yet, so it is freed only after `pin` is gone. Acquire pairs with
         // the release that published it, so its header and image are initialised.
         let newest = unsafe { self.0.load(Acquire).as_ref() };
@@ -310,7 +310,7 @@ impl RowCell {
         &self,
         old: Option<&Version>,
         new: NewVersion,
-        _pin: &'p Pin,
+        _pin: &'p SnapshotPin,
     ) -> Result<&'p Version, NewVersion> {
         let old = old.map_or(std::ptr::null_mut(), |old| std::ptr::from_ref(old).cast_mut());
         match self.0.compare_exchange(old, new.0.as_ptr(), SeqCst, Acquire) {

@@ -12,8 +12,8 @@
 use crate::error::InvalidValue;
 use crate::error::{Error, Result};
 use crate::frozen::block::Block;
-use crate::row::layout::{Image, Slot};
-use crate::row::types::{Order, Raw, float_order, key_part};
+use crate::row::layout::{ColumnSlot, Image};
+use crate::row::types::{Raw, ValueOrder, float_order, key_part};
 use crate::row::value::Value;
 use crate::schema::table::{Index, Table};
 
@@ -39,27 +39,27 @@ fn put_bytes(key: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Appends one value that is not null of a column described by `slot`.
 #[inline]
-fn put_stored(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
+fn put_stored(key: &mut Vec<u8>, slot: &ColumnSlot, raw: Raw<'_>) {
     let order = slot.kind.order();
-    let flip = order == Order::Signed;
+    let flip = order == ValueOrder::Signed;
     match raw {
         Raw::Null => {}
         Raw::One(v) => key.push(v ^ (u8::from(flip) << 7)),
         Raw::Two(v) => key.extend_from_slice(&(v ^ (u16::from(flip) << 15)).to_be_bytes()),
         Raw::Four(v) => key.extend_from_slice(&(v ^ (u32::from(flip) << 31)).to_be_bytes()),
-        Raw::Eight(v) if order == Order::Float => {
+        Raw::Eight(v) if order == ValueOrder::Float => {
             key.extend_from_slice(&float_order(f64::from_bits(v)).to_be_bytes());
         }
         Raw::Eight(v) => key.extend_from_slice(&(v ^ (u64::from(flip) << 63)).to_be_bytes()),
         Raw::Sixteen(v) => key.extend_from_slice(&(v ^ (u128::from(flip) << 127)).to_be_bytes()),
-        Raw::Bytes(bytes) if order == Order::Keyed => put_bytes(key, key_part(bytes)),
+        Raw::Bytes(bytes) if order == ValueOrder::Keyed => put_bytes(key, key_part(bytes)),
         Raw::Bytes(bytes) => put_bytes(key, bytes),
     }
 }
 
 /// Appends one value of a column described by `slot`.
 #[inline]
-fn put(key: &mut Vec<u8>, slot: &Slot, raw: Raw<'_>) {
+fn put(key: &mut Vec<u8>, slot: &ColumnSlot, raw: Raw<'_>) {
     if slot.nullable {
         key.push(if raw == Raw::Null { NULL } else { NOT_NULL });
     }

@@ -33,7 +33,7 @@ const _: () = assert!(IMAGE_BYTES_MAX <= u32::MAX as usize);
 
 /// Place of one column in an image.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
+pub(crate) struct ColumnSlot {
     pub(crate) offset: u32,
     pub(crate) kind: Type,
     /// Storage of the column's type.
@@ -45,7 +45,7 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) schema_version: u32,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<ColumnSlot>,
     pub(crate) fixed_end: usize,
 }
 
@@ -55,9 +55,9 @@ impl Layout {
         let mut offset = (BITMAP_START + bitmap_bytes).next_multiple_of(8);
         let slot = |column: &Column| {
             let Column { kind, nullable, .. } = *column;
-            Slot { offset: 0, kind, storage: kind.storage(), nullable }
+            ColumnSlot { offset: 0, kind, storage: kind.storage(), nullable }
         };
-        let mut slots: Vec<Slot> = columns.iter().map(slot).collect();
+        let mut slots: Vec<ColumnSlot> = columns.iter().map(slot).collect();
         for bytes in [16, 8, 4, 2, 1] {
             for slot in slots.iter_mut().filter(|slot| slot.storage.slot_bytes() == bytes) {
                 slot.offset = offset as u32;
@@ -96,7 +96,7 @@ impl Layout {
     }
 }
 
-impl Slot {
+impl ColumnSlot {
     /// Returns the value as the column stores it; if it cannot hold it, the reason.
     #[inline]
     pub(crate) fn raw<'v>(&self, value: Value<'v>) -> Result<Raw<'v>, InvalidValue> {

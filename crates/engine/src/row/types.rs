@@ -72,7 +72,7 @@ impl Raw<'_> {
 
 /// Order of stored values of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ValueOrder {
     Unsigned,
     Signed,
     Float,
@@ -98,14 +98,14 @@ impl Type {
     }
 
     /// Returns the order of the type's stored values.
-    pub(crate) const fn order(self) -> Order {
+    pub(crate) const fn order(self) -> ValueOrder {
         match self {
-            Type::Bool | Type::Text | Type::Bytes => Order::Unsigned,
+            Type::Bool | Type::Text | Type::Bytes => ValueOrder::Unsigned,
             Type::Int16 | Type::Int32 | Type::Int64 | Type::Date | Type::Timestamp | Type::Decimal { .. } => {
-                Order::Signed
+                ValueOrder::Signed
             }
-            Type::Float64 => Order::Float,
-            Type::Keyed => Order::Keyed,
+            Type::Float64 => ValueOrder::Float,
+            Type::Keyed => ValueOrder::Keyed,
         }
     }
 

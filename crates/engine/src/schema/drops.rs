@@ -29,7 +29,7 @@
 use crate::engine::Inner;
 use crate::raw::garbage::{self, Graveyard};
 use crate::raw::live::Role;
-use crate::raw::slots::{Held, Pin};
+use crate::raw::slots::{HeldSlot, SnapshotPin};
 use crate::schema::table::Table;
 use crate::schema::tables::{Dropped, Stage};
 use crate::sync::{AtomicU64, Relaxed, SeqCst};
@@ -92,14 +92,14 @@ impl Drops {
 impl Inner {
     /// Notes that the holder of a slot has done its work there: if a new turn has begun, it sees it.
     #[inline]
-    pub(crate) fn see_drops(&self, held: &Held<'_>, scratch: &mut Scratch) {
+    pub(crate) fn see_drops(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) {
         if self.drops.turn.0.load(Relaxed) != scratch.turn_seen {
             self.see_turn(held, scratch);
         }
     }
 
     #[cold]
-    fn see_turn(&self, held: &Held<'_>, scratch: &mut Scratch) {
+    fn see_turn(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) {
         // First: every table that is going since this turn or before is found below.
         let turn = self.drops.turn.0.load(SeqCst);
         let going = self.going();
@@ -125,7 +125,7 @@ impl Inner {
     }
 
     /// Sets the garbage of these tables aside.
-    fn set_aside(&self, graveyard: &mut Graveyard, going: &[u32], pin: &Pin) {
+    fn set_aside(&self, graveyard: &mut Graveyard, going: &[u32], pin: &SnapshotPin) {
         if graveyard.is_empty() && !graveyard.has_pending() || going.is_empty() {
             return;
         }
@@ -146,7 +146,7 @@ impl Inner {
 
     /// Takes one queue of orphans over, without those of tables that are going. One that is long is left to a caller
     /// that `has_time` while any table is going: it would be looked through.
-    pub(crate) fn adopt(&self, graveyard: &mut Graveyard, pin: &Pin, has_time: bool) -> bool {
+    pub(crate) fn adopt(&self, graveyard: &mut Graveyard, pin: &SnapshotPin, has_time: bool) -> bool {
         if !self.orphans.are_there() {
             return false;
         }
@@ -274,7 +274,7 @@ impl Inner {
         freed
     }
 
-    fn free_table(&self, held: &Held<'_>, mut table: Table, dead: Vec<Vec<garbage::Dead>>) {
+    fn free_table(&self, held: &HeldSlot<'_>, mut table: Table, dead: Vec<Vec<garbage::Dead>>) {
         let counters = &self.counters[held.index()];
         let (mut freed, mut bytes) = (0, 0);
         for dead in dead {

@@ -8,8 +8,8 @@
 use crate::frozen::block::Block;
 use crate::raw::chain::KeyHeld;
 use crate::raw::horizon::Pass;
-use crate::raw::rows::Newest;
-use crate::raw::slots::Held;
+use crate::raw::rows::NewestState;
+use crate::raw::slots::HeldSlot;
 use crate::raw::version::Version;
 use crate::row::key;
 use crate::row::layout::Image;
@@ -41,7 +41,7 @@ pub(crate) enum Added {
 
 /// Adds the entry.
 #[inline]
-pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, buffer: &mut Vec<u8>) -> Added {
+pub(crate) fn add(new: &NewKey<'_>, held: &HeldSlot<'_>, buffer: &mut Vec<u8>) -> Added {
     let NewKey { table, row, key, .. } = *new;
     let index = &table.indexes[new.position];
     if !index.def.unique || new.has_null {
@@ -55,11 +55,11 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, buffer: &mut Vec<u8>) -> Ad
             return false;
         }
         state = match table.rows.newest(other, held.pin()) {
-            Newest::Hot(newest) => held.key_held(newest, |version| table.has_key(index, version, key, buffer)),
-            Newest::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
+            NewestState::Hot(newest) => held.key_held(newest, |version| table.has_key(index, version, key, buffer)),
+            NewestState::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
                 held.block_key_held(&block.since)
             }
-            Newest::Frozen(..) | Newest::Nowhere => KeyHeld::Free,
+            NewestState::Frozen(..) | NewestState::Nowhere => KeyHeld::Free,
         };
         state != KeyHeld::Free
     });
@@ -72,7 +72,7 @@ pub(crate) fn add(new: &NewKey<'_>, held: &Held<'_>, buffer: &mut Vec<u8>) -> Ad
 }
 
 /// Removes the entries that an undone change added, unless a later change needs them.
-pub(crate) fn remove_added(table: &Table, held: &Held<'_>, new: &Version, write: &Write, scratch: &mut Scratch) {
+pub(crate) fn remove_added(table: &Table, held: &HeldSlot<'_>, new: &Version, write: &Write, scratch: &mut Scratch) {
     for (position, index) in table.indexes.iter().enumerate() {
         if write.keys_added & (1 << position) == 0 {
             continue;
@@ -99,16 +99,18 @@ pub(crate) fn remove_left(table: &Table, index: &Index, pass: &Pass<'_>, version
 fn row_has_key(
     table: &Table,
     index: &Index,
-    held: &Held<'_>,
+    held: &HeldSlot<'_>,
     floor: u64,
     row: u64,
     key: &[u8],
     buffer: &mut Vec<u8>,
 ) -> bool {
     match table.rows.newest(row, held.pin()) {
-        Newest::Hot(newest) => held.any_version(newest, floor, |version| table.has_key(index, version, key, buffer)),
-        Newest::Frozen(block, at) => table.block_has_key(index, block, at, key, buffer),
-        Newest::Nowhere => false,
+        NewestState::Hot(newest) => {
+            held.any_version(newest, floor, |version| table.has_key(index, version, key, buffer))
+        }
+        NewestState::Frozen(block, at) => table.block_has_key(index, block, at, key, buffer),
+        NewestState::Nowhere => false,
     }
 }
 

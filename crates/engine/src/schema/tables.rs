@@ -7,7 +7,7 @@
 use crate::error::{Error, InvalidDefinition, Limit, Result};
 use crate::raw::directory::Directory;
 use crate::raw::garbage::Dead;
-use crate::raw::slots::Pin;
+use crate::raw::slots::SnapshotPin;
 use crate::schema::table::{Table, TableDef};
 use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::no_preempt;
@@ -122,7 +122,7 @@ impl Tables {
 
     /// Returns the table with this id, which the caller walks to or names: see [`Directory::get`].
     #[inline]
-    pub(crate) fn get<'a>(&'a self, id: u32, pin: &'a Pin) -> Option<&'a Table> {
+    pub(crate) fn get<'a>(&'a self, id: u32, pin: &'a SnapshotPin) -> Option<&'a Table> {
         self.directory.get(id, pin)
     }
 

@@ -22,14 +22,14 @@ pub(super) struct Open {
     begin: Begin,
     /// None before the first statement, and after the whole was rolled back.
     suspended: Option<Suspended>,
-    state: State,
+    state: OpenState,
     savepoints: Vec<(u64, Mark)>,
     /// True if no statement has read by its snapshot.
     pub(super) is_unread: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum OpenState {
     Fine,
     /// Another aborted the transaction, a more important one (`taken`) or the check of its reads: the next statement
     /// learns of it if none has (`is_told`), and a rollback to a savepoint in any case.
@@ -58,24 +58,26 @@ impl Open {
     /// Checks that a statement may begin.
     fn check(&mut self) -> Result<()> {
         match self.state {
-            State::Fine => Ok(()),
-            State::Lost { taken, is_told: false } => {
-                self.state = State::Lost { taken, is_told: true };
+            OpenState::Fine => Ok(()),
+            OpenState::Lost { taken, is_told: false } => {
+                self.state = OpenState::Lost { taken, is_told: true };
                 Err(lost(taken))
             }
-            State::Lost { is_told: true, .. } | State::Failed | State::Gone => Err(Error::InFailedTransaction),
+            OpenState::Lost { is_told: true, .. } | OpenState::Failed | OpenState::Gone => {
+                Err(Error::InFailedTransaction)
+            }
         }
     }
 
     /// Checks that the transaction may go back to a savepoint.
     fn check_back(&mut self) -> Result<()> {
         match self.state {
-            State::Fine | State::Failed => Ok(()),
-            State::Lost { taken, .. } => {
-                self.state = State::Lost { taken, is_told: true };
+            OpenState::Fine | OpenState::Failed => Ok(()),
+            OpenState::Lost { taken, .. } => {
+                self.state = OpenState::Lost { taken, is_told: true };
                 Err(lost(taken))
             }
-            State::Gone => Err(Error::InFailedTransaction),
+            OpenState::Gone => Err(Error::InFailedTransaction),
         }
     }
 
@@ -117,7 +119,7 @@ impl Open {
             txn.inner.locks.set_parked(txn.held().index(), None);
             drop(txn);
             self.savepoints.clear();
-            self.state = State::Lost { taken, is_told: false };
+            self.state = OpenState::Lost { taken, is_told: false };
         }
         is_active
     }
@@ -125,7 +127,7 @@ impl Open {
     /// Fails the whole transaction, because a statement has panicked: nothing of it is left that could go on.
     #[cold]
     pub(super) fn fail_whole(&mut self) {
-        self.state = if self.suspended.is_some() { State::Failed } else { State::Gone };
+        self.state = if self.suspended.is_some() { OpenState::Failed } else { OpenState::Gone };
     }
 
     /// Fails the transaction while no statement runs.
@@ -133,7 +135,7 @@ impl Open {
     fn fail_at_rest(&mut self, engine: &Engine, waiter: &Arc<Waiter>, error: &Error) -> Result<()> {
         if self.suspended.is_none() {
             // The transaction has done nothing yet.
-            self.state = State::Failed;
+            self.state = OpenState::Failed;
             return Ok(());
         }
         let txn = self.resume(engine, waiter, false)?;
@@ -144,7 +146,7 @@ impl Open {
     /// Undoes a statement that has failed, with everything since the last savepoint, or else the whole transaction.
     #[cold]
     fn fail(&mut self, txn: Txn<'_>, error: &Error) {
-        self.state = State::Failed;
+        self.state = OpenState::Failed;
         match self.savepoints.last() {
             // If that finds it taken, a rollback to a savepoint is told so.
             Some((_, mark)) if txn.check_alive() => {
@@ -154,7 +156,7 @@ impl Open {
             savepoint => {
                 if savepoint.is_some() {
                     let is_told = matches!(error, Error::Taken | Error::SerializationFailure);
-                    self.state = State::Lost { taken: txn.lost() == Error::Taken, is_told };
+                    self.state = OpenState::Lost { taken: txn.lost() == Error::Taken, is_told };
                 }
                 drop(txn);
                 self.savepoints.clear();
@@ -175,7 +177,8 @@ impl Session {
         let begin = self.promote(begin);
         let now_ns = os::now_ns();
         self.waiter.with(|state| state.born_ns = now_ns);
-        self.open = Some(Open { begin, suspended: None, state: State::Fine, savepoints: Vec::new(), is_unread: true });
+        self.open =
+            Some(Open { begin, suspended: None, state: OpenState::Fine, savepoints: Vec::new(), is_unread: true });
         Ok(())
     }
 
@@ -268,7 +271,7 @@ impl Session {
                 self.unpark();
                 // If the wait failed, the transaction is still suspended.
                 let Session { engine, waiter, open, .. } = self;
-                if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine) {
+                if let Some(open) = open.as_mut().filter(|open| open.state == OpenState::Fine) {
                     open.fail_at_rest(engine, waiter, &error)?;
                 }
                 self.end_statement();
@@ -402,10 +405,10 @@ impl Session {
     pub fn fail(&mut self) {
         self.abandon();
         let Session { engine, waiter, open, .. } = self;
-        if let Some(open) = open.as_mut().filter(|open| open.state == State::Fine)
+        if let Some(open) = open.as_mut().filter(|open| open.state == OpenState::Fine)
             && open.fail_at_rest(engine, waiter, &Error::InFailedTransaction).is_err()
         {
-            open.state = State::Failed;
+            open.state = OpenState::Failed;
         }
     }
 
@@ -445,7 +448,7 @@ impl Session {
         let at = open.find(waiter, savepoint)?;
         let (_, mark) = open.savepoints[at];
         open.savepoints.truncate(at + 1);
-        open.state = State::Fine;
+        open.state = OpenState::Fine;
         if open.suspended.is_some() {
             let txn = open.resume(engine, waiter, false)?;
             txn.undo_to(mark);

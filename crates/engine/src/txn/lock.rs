@@ -11,9 +11,9 @@ use crate::locks::{
 };
 use crate::raw::activity::{Activity, Pressed, Yields};
 use crate::raw::live::Role;
-use crate::raw::rows::Newest;
-use crate::raw::shared::Shared;
-use crate::raw::slots::{Held, owner_of};
+use crate::raw::rows::NewestState;
+use crate::raw::shared::SharedTables;
+use crate::raw::slots::{HeldSlot, owner_of};
 use crate::raw::version::Version;
 use crate::row::key;
 use crate::row::writer::Touched;
@@ -33,7 +33,7 @@ const OUTLAST_NS: u64 = 30_000;
 /// of the transactions that might have its rows is left.
 struct Elsewhere<'a> {
     inner: &'a Inner,
-    held: &'a Held<'a>,
+    held: &'a HeldSlot<'a>,
     /// Announcement of the asking transaction itself, which does not count: it announces before it looks whether it
     /// may.
     without_own: Own,
@@ -53,7 +53,7 @@ impl Holders for Elsewhere<'_> {
         match key {
             Key::Row { table, row } => {
                 if let Some(table) = inner.tables.get(table, held.pin())
-                    && let Newest::Hot(newest) = table.rows.newest(row, held.pin())
+                    && let NewestState::Hot(newest) = table.rows.newest(row, held.pin())
                     && let Some((owner, strong)) = inner.registry.holder(newest, held.pin())
                 {
                     each(owner, Mode::of_write(strong));
@@ -78,19 +78,19 @@ impl Holders for Elsewhere<'_> {
 }
 
 impl Inner {
-    fn elsewhere<'a>(&'a self, held: &'a Held<'a>) -> Elsewhere<'a> {
+    fn elsewhere<'a>(&'a self, held: &'a HeldSlot<'a>) -> Elsewhere<'a> {
         Elsewhere { inner: self, held, without_own: Own::Nothing }
     }
 
     /// Wakes waiters after a change of the row was undone.
     #[cold]
-    pub(crate) fn row_released(&self, held: &Held<'_>, table: u32, row: u64) {
+    pub(crate) fn row_released(&self, held: &HeldSlot<'_>, table: u32, row: u64) {
         self.locks.released(&self.registry, &self.elsewhere(held), Key::Row { table, row });
     }
 
     /// Wakes those that wait for the locks of a transaction or for its end: it is decided, and its locks are free.
     #[cold]
-    pub(crate) fn locks_released(&self, held: &Held<'_>, scratch: &mut Scratch) {
+    pub(crate) fn locks_released(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) {
         let elsewhere = self.elsewhere(held);
         let mut tables = 0;
         for write in &scratch.writes {
@@ -107,7 +107,7 @@ impl Inner {
     }
 
     /// Wakes waiters of tables with these bits, which are written to no more.
-    fn tables_released(&self, held: &Held<'_>, bits: u64) {
+    fn tables_released(&self, held: &HeldSlot<'_>, bits: u64) {
         let is_wanted = |bit: &u32| bits & (1 << bit) != 0 && !self.locks.admits_writers(*bit);
         if (0..TABLE_BITS).any(|bit| is_wanted(&bit)) {
             let tables = self.tables.all();
@@ -122,7 +122,7 @@ impl Inner {
     /// # Errors
     /// [`Error::WriteConflict`]: it has no session, so it cannot wait. [`Error::SerializationFailure`] if a commit has
     /// taken the table's rows away.
-    pub(crate) fn announce_load(&self, held: &Held<'_>, table: &Table) -> Result<()> {
+    pub(crate) fn announce_load(&self, held: &HeldSlot<'_>, table: &Table) -> Result<()> {
         let number = table.id % TABLE_BITS;
         held.set_tables_written(1 << number);
         if !self.locks.admits_writers(number) {
@@ -141,7 +141,7 @@ impl Inner {
     }
 
     /// Wakes those that wait for the table or the keys of a load that is decided.
-    pub(crate) fn load_released(&self, held: &Held<'_>) {
+    pub(crate) fn load_released(&self, held: &HeldSlot<'_>) {
         if !self.locks.is_quiet() {
             self.locks.wake_all(Key::Transaction(held.owner()));
             self.tables_released(held, held.tables_written());
@@ -464,7 +464,7 @@ impl Txn<'_> {
     }
 
     /// Goes back to the tables that it read before.
-    pub(crate) fn share_again(&self, before: Shared) {
+    pub(crate) fn share_again(&self, before: SharedTables) {
         let now = self.shared.replace(before);
         if now != before {
             self.held().set_shared(&now, &before);
@@ -575,9 +575,9 @@ impl Txn<'_> {
     /// Returns true if the snapshot misses a change of the row that excluded [`RowLock::KeyShare`].
     fn misses_sole_change(&self, table: &Table, row: RowId) -> bool {
         match table.rows.newest(row.0, self.held().pin()) {
-            Newest::Hot(newest) => self.held().misses_sole_change(newest),
+            NewestState::Hot(newest) => self.held().misses_sole_change(newest),
             // A frozen row is as all snapshots see it.
-            Newest::Frozen(..) | Newest::Nowhere => false,
+            NewestState::Frozen(..) | NewestState::Nowhere => false,
         }
     }
 
@@ -616,8 +616,8 @@ impl Txn<'_> {
         loop {
             let held = self.held();
             let holder = match table.rows.newest(row.0, held.pin()) {
-                Newest::Hot(newest) => self.inner.registry.holder(newest, held.pin()),
-                Newest::Frozen(..) | Newest::Nowhere => None,
+                NewestState::Hot(newest) => self.inner.registry.holder(newest, held.pin()),
+                NewestState::Frozen(..) | NewestState::Nowhere => None,
             };
             match holder {
                 Some((owner, true)) if owner != held.owner() => {

@@ -20,11 +20,11 @@ use crate::txn::scratch::Scratch;
 const ROWS_PER_LOOK: u64 = 1024;
 
 /// Guard that ends the view of the newest rows, also when the caller's closure panics.
-struct Newest<'t, 'e>(&'t Txn<'e>);
+struct NewestGuard<'t, 'e>(&'t Txn<'e>);
 
-impl Drop for Newest<'_, '_> {
+impl Drop for NewestGuard<'_, '_> {
     fn drop(&mut self) {
-        let Newest(txn) = self;
+        let NewestGuard(txn) = self;
         txn.sees_newest.set(false);
         if txn.held().logs_reads()
             && let Ok(mut scratch) = txn.try_scratch()
@@ -141,7 +141,7 @@ impl Txn<'_> {
             self.note_beyond(table, by)?;
         }
         self.sees_newest.set(true);
-        let _newest = Newest(self);
+        let _newest = NewestGuard(self);
         match by {
             Some((index, prefix)) => {
                 for row in self.range(table, index, prefix, Direction::Forward)? {

@@ -4,14 +4,14 @@
 //! before its own, whatever is changed meanwhile. An index entry is only a hint: the version decides.
 
 use crate::error::{Error, Result};
-use crate::raw::btree::{Cursor, Order};
+use crate::raw::btree::{Cursor, ScanDirection};
 use crate::raw::chain::View;
-use crate::raw::rows::Newest;
+use crate::raw::rows::NewestState;
 use crate::raw::slots::{COMMANDS_MAX, LATEST};
 use crate::raw::version::RowCell;
 use crate::row::key;
 use crate::row::value::Value;
-use crate::row::{Place, Row, RowId};
+use crate::row::{Row, RowId, RowPlace};
 use crate::schema::table::{Index, Table};
 use crate::txn::Txn;
 use crate::txn::reads::{Consumed, OpenRange, ReadLog};
@@ -28,10 +28,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn order(self) -> Order {
+    fn order(self) -> ScanDirection {
         match self {
-            Direction::Forward => Order::Ascending,
-            Direction::Backward => Order::Descending,
+            Direction::Forward => ScanDirection::Ascending,
+            Direction::Backward => ScanDirection::Descending,
         }
     }
 }
@@ -248,12 +248,12 @@ impl<'e> Txn<'e> {
     }
 
     #[inline]
-    fn visible_at<'t>(&'t self, table: &'t Table, row: u64, newest: Newest<'t>, view: View) -> Option<Row<'t>> {
+    fn visible_at<'t>(&'t self, table: &'t Table, row: u64, newest: NewestState<'t>, view: View) -> Option<Row<'t>> {
         let (registry, pin) = (&self.inner.registry, self.held().pin());
         let place = match newest {
-            Newest::Hot(newest) => Place::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
-            Newest::Frozen(block, at) if registry.sees_block(&block.since, view) => Place::Frozen(block, at),
-            Newest::Frozen(..) | Newest::Nowhere => return None,
+            NewestState::Hot(newest) => RowPlace::Hot(registry.visible_after(newest, pin, view, || ())?.image()),
+            NewestState::Frozen(block, at) if registry.sees_block(&block.since, view) => RowPlace::Frozen(block, at),
+            NewestState::Frozen(..) | NewestState::Nowhere => return None,
         };
         Some(Row { id: RowId(row), table, place })
     }
@@ -297,11 +297,11 @@ pub(crate) fn note_key(
 impl Row<'_> {
     fn has_key(&self, index: &Index, key: &[u8], buffer: &mut Vec<u8>) -> bool {
         match self.place {
-            Place::Hot(bytes) => {
+            RowPlace::Hot(bytes) => {
                 key::of_image(index, crate::row::layout::Image { layout: &self.table.layout, bytes }, buffer);
                 buffer == key
             }
-            Place::Frozen(block, at) => {
+            RowPlace::Frozen(block, at) => {
                 key::of_block(self.table, index, block, at, buffer);
                 buffer == key
             }

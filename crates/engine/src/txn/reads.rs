@@ -15,7 +15,7 @@
 //! those that only refused one do not.
 
 use crate::raw::recent::RecentWrite;
-use crate::raw::slots::Pin;
+use crate::raw::slots::SnapshotPin;
 use crate::raw::version::Version;
 use crate::row::condition::Condition;
 use crate::row::key;
@@ -37,7 +37,7 @@ const KEPT_BYTES_MAX: usize = 1 << 16;
 
 /// A place in an index: before the entry of this key and row. The key's bytes are in [`ReadLog::bytes`].
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct IndexPlace {
     start: u32,
     bytes: u32,
     row: u64,
@@ -48,8 +48,8 @@ struct Place {
 struct Stretch {
     table: u32,
     index: u32,
-    low: Place,
-    high: Option<Place>,
+    low: IndexPlace,
+    high: Option<IndexPlace>,
 }
 
 #[derive(Debug, Clone)]
@@ -255,7 +255,7 @@ impl ReadLog {
     /// Records that the rows with this key were looked for, up to this one.
     pub(crate) fn key_up_to(&mut self, table: u32, index: usize, key: &[u8], row: u64) {
         let start = self.add_bytes(key);
-        let place = |row| Place { start, bytes: key.len() as u32, row };
+        let place = |row| IndexPlace { start, bytes: key.len() as u32, row };
         self.add(Stretch { table, index: index as u32, low: place(0), high: Some(place(row + 1)) });
     }
 
@@ -283,8 +283,8 @@ impl ReadLog {
 
     /// Begins a range, of the keys from `low` to below `high`.
     pub(crate) fn open(&mut self, table: u32, index: usize, low: &[u8], high: Option<&[u8]>) -> OpenRange {
-        let low = Place { start: self.add_bytes(low), bytes: low.len() as u32, row: 0 };
-        let high = high.map(|high| Place { start: self.add_bytes(high), bytes: high.len() as u32, row: 0 });
+        let low = IndexPlace { start: self.add_bytes(low), bytes: low.len() as u32, row: 0 };
+        let high = high.map(|high| IndexPlace { start: self.add_bytes(high), bytes: high.len() as u32, row: 0 });
         let epoch = self.epoch;
         self.add(Stretch { table, index: index as u32, low, high });
         OpenRange { at: self.stretches.len().wrapping_sub(1), epoch }
@@ -298,11 +298,11 @@ impl ReadLog {
         match *consumed {
             Consumed::Nothing => self.stretches[open.at].high = Some(self.stretches[open.at].low),
             Consumed::Up(key, row) => {
-                let place = Place { start: self.add_bytes(key), bytes: key.len() as u32, row: row + 1 };
+                let place = IndexPlace { start: self.add_bytes(key), bytes: key.len() as u32, row: row + 1 };
                 self.stretches[open.at].high = Some(place);
             }
             Consumed::Down(key, row) => {
-                let place = Place { start: self.add_bytes(key), bytes: key.len() as u32, row };
+                let place = IndexPlace { start: self.add_bytes(key), bytes: key.len() as u32, row };
                 self.stretches[open.at].low = place;
             }
         }
@@ -383,7 +383,7 @@ impl ReadLog {
 
     /// Returns true if the write meets a read. The log is sorted; the pin belongs to a transaction that may look at the
     /// write's versions; `key` is a buffer.
-    pub(crate) fn meets(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
+    pub(crate) fn meets(&self, tables: &Tables, pin: &SnapshotPin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
         debug_assert!(self.is_sorted || self.tables == 0, "a log is sorted before it is compared");
         if self.tables & bit(write.table) == 0 {
             return false;
@@ -412,7 +412,13 @@ impl ReadLog {
     }
 
     /// Returns true if the write meets a read beyond the snapshot, otherwise as [`ReadLog::meets`].
-    pub(crate) fn meets_beyond(&self, tables: &Tables, pin: &Pin, write: &RecentWrite, key: &mut Vec<u8>) -> bool {
+    pub(crate) fn meets_beyond(
+        &self,
+        tables: &Tables,
+        pin: &SnapshotPin,
+        write: &RecentWrite,
+        key: &mut Vec<u8>,
+    ) -> bool {
         self.beyond.as_ref().is_some_and(|beyond| beyond.meets(tables, pin, write, key))
     }
 
@@ -453,14 +459,14 @@ impl ReadLog {
     }
 }
 
-fn key_of<'a>(bytes: &'a [u8], place: &Place) -> &'a [u8] {
+fn key_of<'a>(bytes: &'a [u8], place: &IndexPlace) -> &'a [u8] {
     &bytes[place.start as usize..][..place.bytes as usize]
 }
 
-fn compare(bytes: &[u8], left: &Place, right: &Place) -> Ordering {
+fn compare(bytes: &[u8], left: &IndexPlace, right: &IndexPlace) -> Ordering {
     compare_key(bytes, left, key_of(bytes, right), right.row)
 }
 
-fn compare_key(bytes: &[u8], place: &Place, key: &[u8], row: u64) -> Ordering {
+fn compare_key(bytes: &[u8], place: &IndexPlace, key: &[u8], row: u64) -> Ordering {
     key_of(bytes, place).cmp(key).then(place.row.cmp(&row))
 }

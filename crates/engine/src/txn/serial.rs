@@ -91,7 +91,7 @@
 //!
 //! That is the price: of those that may write and were open when it began, such a reader can get those refused that had
 //! read what a third has changed and committed before it began; and none of them twice, since who begins later is not
-//! concerned. ([`Refused::ByReader`] counts them; `overtake bench wire reports` measures it.) DEFERRABLE has nothing to wait for.
+//! concerned. ([`CommitRefusal::ByReader`] counts them; `overtake bench wire reports` measures it.) DEFERRABLE has nothing to wait for.
 //!
 //! # Memory
 //!
@@ -105,10 +105,10 @@ use crate::error::Limit;
 
 use crate::raw::live::Role;
 use crate::raw::recent::RecentWrite;
-use crate::raw::slots::{Held, Pin, Registry};
+use crate::raw::slots::{HeldSlot, Registry, SnapshotPin};
 use crate::schema::tables::Tables;
 use crate::sync::Latch;
-use crate::txn::Replaced;
+use crate::txn::ReplacedTable;
 use crate::txn::begin::{Begin, Isolation};
 use crate::txn::reads::{ReadLog, bit};
 use crate::txn::scratch::{Scratch, Write};
@@ -142,7 +142,7 @@ const NEVER: u64 = u64::MAX;
 
 /// Reason why a commit did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum CommitRefusal {
     /// Another aborted the transaction.
     Aborted,
     /// The commit would complete a dangerous structure.
@@ -205,7 +205,7 @@ impl Record {
 /// State of the check of one commit.
 struct Check<'a> {
     tables: &'a Tables,
-    pin: &'a Pin,
+    pin: &'a SnapshotPin,
     key: &'a mut Vec<u8>,
     snapshot: u64,
     /// Least timestamp of a transaction that wrote what this one has read.
@@ -280,7 +280,7 @@ struct Ledger {
 pub(crate) struct Commit<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) registry: &'a Registry,
-    pub(crate) held: &'a Held<'a>,
+    pub(crate) held: &'a HeldSlot<'a>,
     /// Reads and writes of the transaction. If the record stays in the ledger, a spare one takes its place.
     pub(crate) record: &'a mut Arc<Record>,
     /// Buffer for keys.
@@ -316,7 +316,7 @@ impl Serial {
         registry: &'e Registry,
         class: Class,
         worker: Option<&'static Worker>,
-    ) -> Option<Held<'e>> {
+    ) -> Option<HeldSlot<'e>> {
         let before = registry.look_at_serial();
         if before.live() == 0 {
             let held = registry.begin(class, worker, Role::None)?;
@@ -334,7 +334,7 @@ impl Serial {
     }
 
     /// Ends a declared READ ONLY transaction. With `record` it has committed, and its reads count from now on.
-    pub(crate) fn end_reader(&self, registry: &Registry, held: &Held<'_>, record: Option<&mut Arc<Record>>) {
+    pub(crate) fn end_reader(&self, registry: &Registry, held: &HeldSlot<'_>, record: Option<&mut Arc<Record>>) {
         let region = Region::enter();
         let mut ledger = self.ledger.lock(&region);
         let Some(at) = ledger.readers.iter().position(|(owner, _)| *owner == held.owner()) else { return };
@@ -360,7 +360,7 @@ impl Serial {
     }
 
     /// Commits a SERIALIZABLE transaction that may write. Returns the timestamp, if it needs one.
-    pub(crate) fn commit(&self, commit: Commit<'_>) -> Result<Option<u64>, Refused> {
+    pub(crate) fn commit(&self, commit: Commit<'_>) -> Result<Option<u64>, CommitRefusal> {
         let Commit { tables, registry, held, record, key, has_changes } = commit;
         let mut check = Check { tables, pin: held.pin(), key, snapshot: held.snapshot(), out: NEVER };
         let mut progress = None;
@@ -395,7 +395,7 @@ impl Serial {
                 false => check.pass_writes(record, other),
             });
             if !passes {
-                return Err(Refused::Conflict);
+                return Err(CommitRefusal::Conflict);
             }
             let to = from + round.len() as u64;
             if is_reads {
@@ -443,14 +443,14 @@ impl Ledger {
         check: &mut Check<'_>,
         own: &Record,
         few: usize,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, CommitRefusal> {
         if are_many(self.from(progress.reads).map(|other| 1 + other.writes.len()), few) {
             return Ok(false);
         }
         let passes = self.from(progress.reads).all(|other| check.pass_reads(own, other));
         progress.reads = self.end();
         if !passes {
-            return Err(Refused::Conflict);
+            return Err(CommitRefusal::Conflict);
         }
         // Only a transaction that comes before another can come between two. From here on its `out` is known: records
         // come in the order of their timestamps, so one that is found later is not less.
@@ -461,7 +461,7 @@ impl Ledger {
             return Ok(false);
         }
         let passes = self.from(progress.writes).all(|other| check.pass_writes(own, other));
-        if passes { Ok(true) } else { Err(Refused::Conflict) }
+        if passes { Ok(true) } else { Err(CommitRefusal::Conflict) }
     }
 
     /// Decides the commit itself.
@@ -469,16 +469,16 @@ impl Ledger {
         &mut self,
         limit: usize,
         registry: &Registry,
-        held: &Held<'_>,
+        held: &HeldSlot<'_>,
         record: &mut Arc<Record>,
         out: u64,
         has_changes: bool,
-    ) -> Result<Option<u64>, Refused> {
+    ) -> Result<Option<u64>, CommitRefusal> {
         if record.wrote() && self.readers.iter().any(|(_, snapshot)| out <= *snapshot) {
             self.refused_by_readers += 1;
-            return Err(Refused::ByReader);
+            return Err(CommitRefusal::ByReader);
         }
-        let timestamp = if has_changes { Some(held.commit().ok_or(Refused::Aborted)?) } else { None };
+        let timestamp = if has_changes { Some(held.commit().ok_or(CommitRefusal::Aborted)?) } else { None };
         // After the decision: a transaction that begins later has a snapshot that is not below it.
         if registry.look_at_serial().live() <= 1 {
             self.forget(NEVER);
@@ -570,7 +570,7 @@ fn are_many(mut counts: impl Iterator<Item = usize>, few: usize) -> bool {
 impl Inner {
     /// Takes a slot for a transaction.
     #[inline]
-    pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<Held<'_>, Error> {
+    pub(crate) fn hold(&self, begin: Begin, worker: Option<&'static Worker>) -> Result<HeldSlot<'_>, Error> {
         let held = match (begin.isolation, begin.read_only) {
             (Isolation::Serializable, true) => self.serial.begin_reader(&self.registry, begin.class, worker),
             (Isolation::Serializable, false) => self.registry.begin(begin.class, worker, Role::Writer),
@@ -583,16 +583,16 @@ impl Inner {
 
     /// Commits a transaction that has changes, whichever way it must, and returns the timestamp.
     #[inline]
-    pub(crate) fn decide(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<u64, Refused> {
+    pub(crate) fn decide(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) -> Result<u64, CommitRefusal> {
         if held.is_serial() {
             return self.commit_serially(held, scratch).map(|timestamp| timestamp.expect("it has changes"));
         }
-        held.commit().ok_or(Refused::Aborted)
+        held.commit().ok_or(CommitRefusal::Aborted)
     }
 
     /// Ends a transaction without changes that records its reads.
     #[cold]
-    pub(crate) fn commit_reads(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
+    pub(crate) fn commit_reads(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) -> Result<(), CommitRefusal> {
         if held.is_serial() {
             return self.commit_serially(held, scratch).map(drop);
         }
@@ -603,21 +603,25 @@ impl Inner {
     }
 
     /// Refuses a transaction whose commit would be refused by its reads and writes so far, if that is quickly found.
-    pub(crate) fn check_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
+    pub(crate) fn check_so_far(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) -> Result<(), CommitRefusal> {
         self.check_early(held, scratch, ReadLog::clone)
     }
 
     /// Checks as [`Inner::check_so_far`] does, without the reads beyond the snapshot.
-    pub(crate) fn check_snapshot_so_far(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<(), Refused> {
+    pub(crate) fn check_snapshot_so_far(
+        &self,
+        held: &HeldSlot<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), CommitRefusal> {
         self.check_early(held, scratch, ReadLog::without_beyond)
     }
 
     fn check_early(
         &self,
-        held: &Held<'_>,
+        held: &HeldSlot<'_>,
         scratch: &mut Scratch,
         copy: impl Fn(&ReadLog) -> ReadLog,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), CommitRefusal> {
         let Scratch { reads, writes, key, .. } = scratch;
         if LOOK_MAX < reads.weight() + writes.len() {
             return Ok(());
@@ -633,14 +637,14 @@ impl Inner {
         let mut check = Check { tables: &self.tables, pin: held.pin(), key, snapshot: held.snapshot(), out: NEVER };
         let passes = others.iter().all(|other| check.pass_reads(&own, other))
             && (check.out == NEVER || !own.wrote() || others.iter().all(|other| check.pass_writes(&own, other)));
-        if passes { Ok(()) } else { Err(Refused::Conflict) }
+        if passes { Ok(()) } else { Err(CommitRefusal::Conflict) }
     }
 
     /// Records, before the decision of a transaction, that it takes away all rows of these tables. For a reader of one
     /// it is a write of the whole table; and so are writes of others to the table in its place, as their rows are not
     /// compared.
-    pub(crate) fn replace_tables(&self, held: &Held<'_>, scratch: &mut Scratch, replaced: &[Replaced]) {
-        for Replaced { old, new } in replaced {
+    pub(crate) fn replace_tables(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, replaced: &[ReplacedTable]) {
+        for ReplacedTable { old, new } in replaced {
             if held.is_serial() {
                 scratch.replaced.extend(old.elders().iter().copied().chain([old.id]));
             }
@@ -655,7 +659,7 @@ impl Inner {
     }
 
     /// Adds the tables that were replaced by those that were written.
-    fn add_elders(&self, held: &Held<'_>, writes: &[Write], elders: &mut Vec<u32>) {
+    fn add_elders(&self, held: &HeldSlot<'_>, writes: &[Write], elders: &mut Vec<u32>) {
         let mut last = None;
         for write in writes {
             if last.replace(write.table) == Some(write.table) {
@@ -669,7 +673,7 @@ impl Inner {
         }
     }
 
-    fn commit_serially(&self, held: &Held<'_>, scratch: &mut Scratch) -> Result<Option<u64>, Refused> {
+    fn commit_serially(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) -> Result<Option<u64>, CommitRefusal> {
         let Scratch { reads, writes, replaced, record, key, .. } = scratch;
         let record = record.get_or_insert_default();
         self.add_elders(held, writes, replaced);

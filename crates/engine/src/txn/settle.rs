@@ -6,10 +6,10 @@
 
 use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
-use crate::raw::garbage::{Dead, Rest};
+use crate::raw::garbage::{Dead, DeadVersionKind};
 use crate::raw::horizon::{Needed, Pass};
-use crate::raw::rows::Newest;
-use crate::raw::slots::Held;
+use crate::raw::rows::NewestState;
+use crate::raw::slots::HeldSlot;
 use crate::raw::version::{RowCell, Version};
 use crate::row::key;
 use crate::schema::entries;
@@ -29,7 +29,7 @@ const PRUNED_TOGETHER: usize = 64;
 impl Inner {
     /// Undoes the changes, latest first, and ends the transaction.
     #[cold]
-    pub(crate) fn roll_back(&self, held: Held<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
+    pub(crate) fn roll_back(&self, held: HeldSlot<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
         if held.abort() {
             counters.taken.add(1);
         }
@@ -39,7 +39,7 @@ impl Inner {
     }
 
     /// Undoes the last change. Returns true if there was one.
-    pub(crate) fn undo_last(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
+    pub(crate) fn undo_last(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, counters: &Counters) -> bool {
         let Some(write) = scratch.writes.pop() else { return false };
         counters.writes.set(scratch.writes.len() as u64);
         let table = self.table(write.table, held.pin());
@@ -56,8 +56,8 @@ impl Inner {
             // An entry that its key found present was of another version: an older one, or one whose row had this id
             // before. That one may have gone meanwhile and left the entry to us, so it is looked at once more.
             let (rest, keys) = match write.kind {
-                Kind::Insert => (Rest::UnlinkedRow, table.all_indexes()),
-                Kind::Update | Kind::Delete => (Rest::Unlinked, write.keys_left),
+                Kind::Insert => (DeadVersionKind::UnlinkedRow, table.all_indexes()),
+                Kind::Update | Kind::Delete => (DeadVersionKind::Unlinked, write.keys_left),
             };
             let keys = keys & !write.keys_added;
             let dead = Dead::new(0, version, write.table, rest, keys);
@@ -73,7 +73,7 @@ impl Inner {
 
     /// Frees some of the garbage, and gives slot and scratch back.
     #[inline]
-    pub(crate) fn end(&self, held: Held<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
+    pub(crate) fn end(&self, held: HeldSlot<'_>, mut scratch: Box<Scratch>, counters: &Counters) {
         if held.is_serial_reader() {
             self.serial.end_reader(&self.registry, &held, None);
         }
@@ -92,7 +92,7 @@ impl Inner {
     }
 
     /// Clears away a bounded part of the garbage on this slot.
-    fn tidy(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
+    fn tidy(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) {
         if scratch.graveyard.is_empty() {
             self.adopt(&mut scratch.graveyard, held.pin(), false);
         }
@@ -113,7 +113,7 @@ impl Inner {
         scratch.graveyard.shrink();
     }
 
-    pub(crate) fn hand_back(&self, held: Held<'_>, scratch: Box<Scratch>) {
+    pub(crate) fn hand_back(&self, held: HeldSlot<'_>, scratch: Box<Scratch>) {
         // Before the slot goes back: its next holder looks for the scratch.
         let before = self.scratch[held.index()].put(scratch);
         debug_assert!(before.is_none(), "the slot's holder took its scratch");
@@ -121,7 +121,7 @@ impl Inner {
     }
 
     /// Frees at most `limit` dead versions that are due by the known horizon and walks. Returns their number.
-    fn bury(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
+    fn bury(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let (horizon, walks) = (self.registry.known_horizon(), self.registry.known_walks());
         let (mut freed, mut bytes) = (0, 0);
         let mut live = core::mem::take(&mut scratch.graveyard.live);
@@ -143,7 +143,7 @@ impl Inner {
                     self.release(scratch, |snapshot| snapshot < horizon);
                 }
                 let Some(dead) = scratch.graveyard.pop_due(horizon, walks) else { break };
-                if dead.rest == Rest::Deleted {
+                if dead.rest == DeadVersionKind::Deleted {
                     self.unlink_row(held, scratch, dead);
                     continue;
                 }
@@ -175,7 +175,7 @@ impl Inner {
 
     /// Examines up to `limit` dead versions that are not due, and unlinks those that no snapshot sees. Returns the
     /// number examined.
-    fn prune(&self, held: &Held<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
+    fn prune(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, counters: &Counters, limit: usize) -> usize {
         let Some(pass) = held.begin_pass(core::mem::take(&mut scratch.graveyard.live)) else { return 0 };
         let mut looked = 0;
         // While the pass lives no other snapshot is gone: a look at all snapshots that finds none is the last.
@@ -200,7 +200,7 @@ impl Inner {
         let version = dead.version(pass.pin());
         if dead.at <= pass.horizon {
             match dead.rest {
-                Rest::Deleted => self.unlink_row(pass.held(), scratch, dead),
+                DeadVersionKind::Deleted => self.unlink_row(pass.held(), scratch, dead),
                 _ => self.settle(pass, scratch, dead),
             }
             return true;
@@ -217,18 +217,20 @@ impl Inner {
                 return false;
             }
             Needed::By(snapshot) => self.keep(pass, scratch, snapshot, dead, version),
-            Needed::No if dead.rest == Rest::Moved => {
+            Needed::No if dead.rest == DeadVersionKind::Moved => {
                 counters.pruned.add(1);
-                scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
+                scratch.graveyard.push_unlinked(dead.unlinked(DeadVersionKind::Unlinked));
             }
             Needed::No => {
-                if let Newest::Hot(newest) = self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin()) {
+                if let NewestState::Hot(newest) =
+                    self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin())
+                {
                     pass.prune(newest, &self.stripes);
                 }
-                if dead.rest == Rest::Deleted && pass.is_first(version) {
+                if dead.rest == DeadVersionKind::Deleted && pass.is_first(version) {
                     counters.pruned.add(1);
                     self.unlink_row(pass.held(), scratch, dead);
-                } else if dead.rest == Rest::Deleted {
+                } else if dead.rest == DeadVersionKind::Deleted {
                     // The version tells readers to whom the older one is not visible that it is gone.
                     self.keep(pass, scratch, pass.last_before(begin), dead, version);
                 } else if pass.is_unlinked(version) {
@@ -245,9 +247,10 @@ impl Inner {
     /// Does the work that must precede the freeing of a dead version by the rule of the horizon.
     fn settle(&self, pass: &Pass<'_>, scratch: &mut Scratch, dead: Dead) {
         let version = dead.version(pass.pin());
-        let is_linked = dead.rest == Rest::Superseded && pass.is_below_gap(version) && !pass.is_unlinked(version);
+        let is_linked =
+            dead.rest == DeadVersionKind::Superseded && pass.is_below_gap(version) && !pass.is_unlinked(version);
         if is_linked
-            && let Newest::Hot(newest) = self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin())
+            && let NewestState::Hot(newest) = self.table(dead.table, pass.pin()).rows.newest(version.row(), pass.pin())
             && !pass.prune(newest, &self.stripes)
         {
             return scratch.graveyard.later.push(dead);
@@ -266,16 +269,16 @@ impl Inner {
         }
         match dead.rest {
             // The tick of the version has passed.
-            Rest::Unlinked | Rest::UnlinkedRow => scratch.graveyard.push_free(dead),
+            DeadVersionKind::Unlinked | DeadVersionKind::UnlinkedRow => scratch.graveyard.push_free(dead),
             _ if pass.is_unlinked(version) || pass.is_below_gap(version) => {
-                scratch.graveyard.push_unlinked(dead.unlinked(Rest::Unlinked));
+                scratch.graveyard.push_unlinked(dead.unlinked(DeadVersionKind::Unlinked));
             }
-            _ => scratch.graveyard.push_free(dead.unlinked(Rest::Unlinked)),
+            _ => scratch.graveyard.push_free(dead.unlinked(DeadVersionKind::Unlinked)),
         }
     }
 
     /// Removes the entries and the place in the map of a deleted row that no snapshot sees.
-    fn unlink_row(&self, held: &Held<'_>, scratch: &mut Scratch, dead: Dead) {
+    fn unlink_row(&self, held: &HeldSlot<'_>, scratch: &mut Scratch, dead: Dead) {
         let table = self.table(dead.table, held.pin());
         let version = dead.version(held.pin());
         for index in &table.indexes {
@@ -283,7 +286,7 @@ impl Inner {
             index.tree.remove(&scratch.key, version.row(), &Region::enter());
         }
         table.rows.clear(version.row(), held.pin());
-        scratch.graveyard.push_unlinked(dead.unlinked(Rest::UnlinkedRow));
+        scratch.graveyard.push_unlinked(dead.unlinked(DeadVersionKind::UnlinkedRow));
     }
 
     fn keep(&self, pass: &Pass<'_>, scratch: &mut Scratch, snapshot: u64, dead: Dead, version: &Version) {
@@ -315,7 +318,7 @@ impl Inner {
         released.is_some()
     }
 
-    fn tick(&self, held: &Held<'_>, scratch: &mut Scratch) {
+    fn tick(&self, held: &HeldSlot<'_>, scratch: &mut Scratch) {
         if scratch.graveyard.has_pending() {
             scratch.graveyard.tick(held.unlinked_at());
         }
@@ -350,7 +353,7 @@ impl Inner {
     }
 
     /// Calls `each` with all slots that are not in use, until it returns false.
-    fn each_idle_slot(&self, mut each: impl FnMut(&Held<'_>, &mut Scratch, &Counters) -> bool) {
+    fn each_idle_slot(&self, mut each: impl FnMut(&HeldSlot<'_>, &mut Scratch, &Counters) -> bool) {
         for index in 0..self.registry.slots_used() {
             let Some(held) = self.registry.begin_on(index, Class::Low) else { continue };
             let mut scratch = self.scratch[index].take().unwrap_or_default();

@@ -7,12 +7,12 @@
 use crate::error::{Error, Result};
 use crate::locks::{Key, Mode};
 use crate::raw::chain::{Change, Claim, Taken};
-use crate::raw::rows::Newest;
+use crate::raw::rows::NewestState;
 use crate::raw::version::{NewVersion, RowCell, Version};
 use crate::row::key;
 use crate::row::value::Value;
 use crate::row::writer::{RowWriter, Touched};
-use crate::row::{Place, Row, RowId};
+use crate::row::{Row, RowId, RowPlace};
 use crate::schema::entries::{self, Added, NewKey};
 use crate::schema::table::Table;
 use crate::txn::Txn;
@@ -261,7 +261,7 @@ impl Txn<'_> {
             Err(error) => return Err(error),
         };
         let unclaim = Unclaim { txn: self, writes: self.scratch().writes.len() - 1 };
-        let wanted = condition(&Row { id: row, table, place: Place::Hot(base.image()) });
+        let wanted = condition(&Row { id: row, table, place: RowPlace::Hot(base.image()) });
         assert_eq!(self.scratch().writes.len(), unclaim.writes + 1, "a delete's condition must not write");
         core::mem::forget(unclaim);
         if wanted {
@@ -346,7 +346,7 @@ impl Txn<'_> {
     fn thaw<'t>(&'t self, table: &'t Table, row: RowId) -> Result<&'t RowCell> {
         let pin = self.held().pin();
         loop {
-            if let Newest::Frozen(block, at) = table.rows.newest(row.0, pin)
+            if let NewestState::Frozen(block, at) = table.rows.newest(row.0, pin)
                 && let Some(since) = self.held().block_since(&block.since)
             {
                 let values: Vec<Value<'_>> = (0..table.columns().len()).map(|column| block.value(column, at)).collect();
@@ -359,9 +359,9 @@ impl Txn<'_> {
                 }
             }
             match (table.rows.newest(row.0, pin), table.rows.hot_cell(row.0, pin)) {
-                (Newest::Hot(_), Some(cell)) => return Ok(cell),
+                (NewestState::Hot(_), Some(cell)) => return Ok(cell),
                 // Another thawed the row and it was frozen again.
-                (Newest::Frozen(block, _), _) if self.held().block_since(&block.since).is_some() => {}
+                (NewestState::Frozen(block, _), _) if self.held().block_since(&block.since).is_some() => {}
                 _ => return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 }),
             }
         }

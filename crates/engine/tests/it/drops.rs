@@ -5,8 +5,8 @@ use crate::scans::{accounts, ids_and_sum, scan};
 use crate::sessions::*;
 use crate::support::*;
 use engine::{
-    AtDecision, Begin, Engine, EngineConfig, Error, Isolation, Limit, Limits, Replaced, RowLock, Session, Stats, Table,
-    TableDef, Value, Wait,
+    AtDecision, Begin, Engine, EngineConfig, Error, Isolation, Limit, Limits, ReplacedTable, RowLock, Session, Stats,
+    Table, TableDef, Value, Wait,
 };
 use stage::Class;
 use std::sync::Arc;
@@ -265,14 +265,14 @@ pub fn a_dropped_table_is_used_on() {
 
 /// A commit that takes a table's rows away, or does not.
 struct TakesAway {
-    replaced: Vec<Replaced>,
+    replaced: Vec<ReplacedTable>,
     is_wanted: bool,
 }
 
 impl AtDecision for TakesAway {
     const IS_NEEDED: bool = true;
 
-    fn replaced(&self) -> &[Replaced] {
+    fn replaced(&self) -> &[ReplacedTable] {
         &self.replaced
     }
 
@@ -291,7 +291,7 @@ pub fn nobody_writes_to_a_table_that_was_replaced() {
         let new = create(&engine, &table, "new");
         let old = engine.begin(NORMAL);
         let row = row_of(&old, &table, 1).unwrap();
-        let replaced = vec![Replaced { old: Arc::clone(&table), new: has_new.then_some(new) }];
+        let replaced = vec![ReplacedTable { old: Arc::clone(&table), new: has_new.then_some(new) }];
         let mut decision = TakesAway { replaced, is_wanted: false };
         assert_eq!(engine.begin(NORMAL).commit_with(&mut decision).unwrap_err(), Error::SerializationFailure);
         pay(&old, &table, 1, 1).unwrap();

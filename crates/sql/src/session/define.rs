@@ -10,7 +10,7 @@ use super::{BoundStatement, Outcome, Session, Statement, Step, read_only};
 use crate::ddl::{Ddl, DdlEffects, asks_again, verb};
 use crate::system::SnapshotNames;
 use catalog::{Catalog, CatalogSnapshot, CatalogState, ORDER, Relation, Sequence, TableInfo};
-use engine::{Replaced, Table, TableLock};
+use engine::{ReplacedTable, Table, TableLock};
 use locked::RwLocked;
 use query::bind::Binder;
 use query::plan::ColumnInfo;
@@ -461,7 +461,7 @@ impl Session {
         let replaced = retired.iter().filter_map(|old| {
             let new = work.states.published.table_numbered(old.oid).map(|new| Arc::clone(&new.table));
             let is_another = new.as_ref().is_none_or(|new| !Arc::ptr_eq(new, &old.table));
-            is_another.then(|| Replaced { old: Arc::clone(&old.table), new })
+            is_another.then(|| ReplacedTable { old: Arc::clone(&old.table), new })
         });
         let replaced = replaced.collect();
         let state = Arc::clone(&work.states.published);

@@ -9,7 +9,7 @@ use super::functions::{integer, line, snapshot};
 use super::server::DATABASE_OID;
 use super::{SystemContext, SystemRows, array, int, oid, or_null, text, yes};
 use catalog::CatalogState;
-use engine::{Advisory, LockView, Table, Waited, Wanted};
+use engine::{Advisory, LockView, Table, Waited, WantedLock};
 use statement::error::SqlResult;
 use std::collections::{BTreeMap, HashMap};
 use types::datum::Datum;
@@ -200,7 +200,7 @@ pub(super) fn pg_locks(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) ->
 }
 
 /// Describes the object of a lock request.
-pub(crate) fn named(state: &CatalogState, wanted: &Wanted) -> String {
+pub(crate) fn named(state: &CatalogState, wanted: &WantedLock) -> String {
     if let Some(advisory) = wanted.advisory {
         return match parts(advisory) {
             Some((class, object, parts)) => format!("advisory lock [{DATABASE_OID},{class},{object},{parts}]"),

@@ -1,11 +1,11 @@
 //! Checks the invariants of a tree at rest, for tests.
 
 use super::BTree;
-use super::epoch::{self, Pin};
-use super::key::Entry;
+use super::epoch::{self, EpochPin};
+use super::key::NodeEntry;
 use super::node::NodeRef;
 
-struct Seen {
+struct TreeCounts {
     entries: usize,
     nodes: usize,
 }
@@ -15,14 +15,20 @@ impl BTree {
     pub(super) fn check(&self) {
         let pin = epoch::pin();
         let (root, _) = self.enter(&pin).expect("a tree at rest has no writer");
-        let mut seen = Seen { entries: 0, nodes: 0 };
+        let mut seen = TreeCounts { entries: 0, nodes: 0 };
         check_node(root, None, None, &pin, &mut seen);
         assert_eq!(seen.entries, self.len());
         assert_eq!(seen.nodes, self.nodes());
     }
 }
 
-fn check_node(node: NodeRef<'_>, lower: Option<Entry>, upper: Option<Entry>, pin: &Pin, seen: &mut Seen) {
+fn check_node(
+    node: NodeRef<'_>,
+    lower: Option<NodeEntry>,
+    upper: Option<NodeEntry>,
+    pin: &EpochPin,
+    seen: &mut TreeCounts,
+) {
     let version = node.lock.read().expect("a tree at rest has no writer");
     seen.nodes += 1;
     let count = node.count();

@@ -9,8 +9,8 @@
 //! in between. Hence its promise: entries come in strict order, and an entry that was in the tree from the cursor's
 //! beginning to its end comes exactly once.
 
-use super::epoch::{self, Pin};
-use super::key::{Entry, INLINE_BYTES, LongKey, Position, Probe, ROW_END, short_length};
+use super::epoch::{self, EpochPin};
+use super::key::{INLINE_BYTES, LongKey, NodeEntry, Position, Probe, ROW_END, short_length};
 use super::node::{CAPACITY, NodeRef};
 use super::version::Restart;
 use super::{BTree, Backoff};
@@ -23,7 +23,7 @@ const BATCH_MAX: usize = CAPACITY;
 
 /// Direction of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ScanDirection {
     /// Lowest key first, and of one key the lowest row first.
     Ascending,
     /// The exact reverse.
@@ -43,7 +43,7 @@ struct Hit {
 /// Iterator over the entries of a range.
 pub(crate) struct Cursor<'t> {
     tree: &'t BTree,
-    order: Order,
+    order: ScanDirection,
     /// Part of the range still to come: from `lower`, included, to `upper`, excluded.
     lower: Position,
     upper: Option<Position>,
@@ -58,11 +58,11 @@ pub(crate) struct Cursor<'t> {
 }
 
 /// A leaf at a version, and the bound of its range on the side where the cursor goes on.
-type Landing<'p> = (NodeRef<'p>, u64, Option<Entry>);
+type Landing<'p> = (NodeRef<'p>, u64, Option<NodeEntry>);
 
 impl BTree {
     /// Returns a cursor over the entries whose keys are between the bounds.
-    pub(crate) fn range(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, order: Order) -> Cursor<'_> {
+    pub(crate) fn range(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, order: ScanDirection) -> Cursor<'_> {
         let lower = match lower {
             Bound::Included(key) => Position::new(&Probe::new(key, 0)),
             Bound::Excluded(key) => Position::new(&Probe::new(key, ROW_END)),
@@ -77,7 +77,7 @@ impl BTree {
     }
 
     /// Returns a cursor over the entries whose keys begin with `prefix`.
-    pub(crate) fn prefix(&self, prefix: &[u8], order: Order) -> Cursor<'_> {
+    pub(crate) fn prefix(&self, prefix: &[u8], order: ScanDirection) -> Cursor<'_> {
         let upper = Position::after_prefix(prefix);
         Cursor::new(self, order, Position::new(&Probe::new(prefix, 0)), upper)
     }
@@ -91,12 +91,12 @@ impl BTree {
     pub(super) fn rows_from(&self, key: &[u8], row: u64) -> Cursor<'_> {
         let probe = Probe::new(key, row);
         let upper = Position::new(&probe.with_row(ROW_END));
-        Cursor::new(self, Order::Ascending, Position::new(&probe), Some(upper))
+        Cursor::new(self, ScanDirection::Ascending, Position::new(&probe), Some(upper))
     }
 
     /// Returns the leaf that holds the entry right below the position, or the last leaf, and the lower bound of its
     /// range.
-    fn descend_below<'p>(&self, upper: Option<&Position>, pin: &'p Pin) -> Result<Landing<'p>, Restart> {
+    fn descend_below<'p>(&self, upper: Option<&Position>, pin: &'p EpochPin) -> Result<Landing<'p>, Restart> {
         let (mut node, mut version) = self.enter(pin)?;
         let mut fence = None;
         while !node.is_leaf() {
@@ -111,7 +111,7 @@ impl BTree {
 }
 
 impl<'t> Cursor<'t> {
-    fn new(tree: &'t BTree, order: Order, lower: Position, upper: Option<Position>) -> Cursor<'t> {
+    fn new(tree: &'t BTree, order: ScanDirection, lower: Position, upper: Option<Position>) -> Cursor<'t> {
         Cursor {
             tree,
             order,
@@ -196,8 +196,8 @@ impl<'t> Cursor<'t> {
         let mut backoff = Backoff::new();
         while !self.ended && self.batch_len == 0 {
             let copied = match self.order {
-                Order::Ascending => self.copy_ascending(&pin),
-                Order::Descending => self.copy_descending(&pin),
+                ScanDirection::Ascending => self.copy_ascending(&pin),
+                ScanDirection::Descending => self.copy_descending(&pin),
             };
             if copied == Err(Restart) {
                 self.batch_len = 0;
@@ -209,7 +209,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Copies entries from the leaf where `lower` belongs, as far as the batch has room, and moves `lower`.
-    fn copy_ascending(&mut self, pin: &Pin) -> Result<(), Restart> {
+    fn copy_ascending(&mut self, pin: &EpochPin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_fenced(&self.lower.probe(), pin)?;
         let (count, room) = (leaf.count(), self.batch_limit);
         let from = leaf.rank(&self.lower.probe());
@@ -237,7 +237,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Copies entries from the leaf that ends at `upper` or holds it, as far as the batch has room, and moves `upper`.
-    fn copy_descending(&mut self, pin: &Pin) -> Result<(), Restart> {
+    fn copy_descending(&mut self, pin: &EpochPin) -> Result<(), Restart> {
         let (leaf, version, fence) = self.tree.descend_below(self.upper.as_ref(), pin)?;
         let (count, room) = (leaf.count(), self.batch_limit);
         let from = leaf.rank(&self.lower.probe());
@@ -272,7 +272,7 @@ impl<'t> Cursor<'t> {
     }
 
     #[inline]
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: NodeEntry) {
         let mut hit = Hit { words: entry.words, row: entry.row, length: 0, start: self.bytes.len() as u32 };
         match short_length(entry.tail) {
             Some(length) => hit.length = length as u32,

@@ -1,7 +1,7 @@
 //! Epochs, held for one look-up: they tell when the memory of a node that left the tree may be freed.
 //!
 //! **Invariant:** a node that was unlinked before [`tag`] returned `t` is freed only after [`advance`] returned at least
-//! `t + 2`, and then no [`Pin`] is left that could have met it.
+//! `t + 2`, and then no [`EpochPin`] is left that could have met it.
 //!
 //! A pin belongs to a *context*, not to a thread: it is one slot of a global table, claimed by compare-and-swap from
 //! zero. An urgent context that interrupts a look-up finds its thread's usual slot taken, or sees it taken half-way
@@ -34,12 +34,12 @@ const FREE: u64 = 0;
 const NO_HINT: usize = usize::MAX;
 
 #[repr(align(128))]
-struct Slot(AtomicU64);
+struct EpochSlot(AtomicU64);
 
 #[repr(align(128))]
 struct Alone<T>(T);
 
-static SLOTS: [Slot; SLOTS_COUNT] = [const { Slot(AtomicU64::new(FREE)) }; SLOTS_COUNT];
+static SLOTS: [EpochSlot; SLOTS_COUNT] = [const { EpochSlot(AtomicU64::new(FREE)) }; SLOTS_COUNT];
 static EPOCH: Alone<AtomicU64> = Alone(AtomicU64::new(1));
 /// First slot that was never claimed.
 static IN_USE: Alone<AtomicUsize> = Alone(AtomicUsize::new(0));
@@ -51,12 +51,12 @@ thread_local! {
 }
 
 /// Guard of a look-up: the nodes that the context met in the tree stay allocated until it is dropped.
-pub(super) struct Pin {
+pub(super) struct EpochPin {
     slot: usize,
     _own_thread: PhantomData<*const ()>,
 }
 
-impl Pin {
+impl EpochPin {
     /// Returns a small number that contexts running at the same time seldom share.
     #[inline]
     pub(super) fn slot(&self) -> usize {
@@ -64,7 +64,7 @@ impl Pin {
     }
 }
 
-impl Drop for Pin {
+impl Drop for EpochPin {
     #[inline]
     fn drop(&mut self) {
         SLOTS[self.slot].0.store(FREE, Release);
@@ -73,15 +73,15 @@ impl Drop for Pin {
 
 /// Begins a look-up.
 #[inline]
-pub(super) fn pin() -> Pin {
+pub(super) fn pin() -> EpochPin {
     HINT.with(|hint| {
         let slot = hint.load(Relaxed);
         if slot < SLOTS_COUNT && claim(slot) {
-            return Pin { slot, _own_thread: PhantomData };
+            return EpochPin { slot, _own_thread: PhantomData };
         }
         let slot = claim_any(slot);
         hint.store(slot, Relaxed);
-        Pin { slot, _own_thread: PhantomData }
+        EpochPin { slot, _own_thread: PhantomData }
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) struct LongKey {
     length: usize,
 }
 
-/// Tail of a key: see the module. Always valid to compare while a [`Pin`](super::epoch::Pin) is held.
+/// Tail of a key: see the module. Always valid to compare while a [`Pin`](super::epoch::EpochPin) is held.
 pub(super) type Tail = *mut LongKey;
 
 /// Returns the tail of a key that fits its words.
@@ -154,13 +154,13 @@ impl<'k> Probe<'k> {
 
 /// An entry of a node, copied out of it. The tail is borrowed from the tree, for as long as the pin.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct NodeEntry {
     pub(super) words: u128,
     pub(super) tail: Tail,
     pub(super) row: u64,
 }
 
-impl Entry {
+impl NodeEntry {
     /// Compares the keys, without the rows.
     ///
     /// # Safety
@@ -208,7 +208,7 @@ impl Entry {
     ///
     /// # Safety
     /// The tail was loaded from a node under a pin that is still held.
-    pub(super) unsafe fn separator(left: &Entry, right: &Probe<'_>) -> Entry {
+    pub(super) unsafe fn separator(left: &NodeEntry, right: &Probe<'_>) -> NodeEntry {
         // SAFETY: the caller's promise.
         let same_key = unsafe { left.compare_key(right) }.is_eq();
         // If the 16 bytes tell them apart they are a separator: a prefix of `right`, and above `left`.
@@ -219,7 +219,7 @@ impl Entry {
         } else {
             LongKey::new(&right.words.to_be_bytes(), right.rest)
         };
-        Entry { words: right.words, tail, row: if same_key { right.row } else { 0 } }
+        NodeEntry { words: right.words, tail, row: if same_key { right.row } else { 0 } }
     }
 }
 

@@ -5,11 +5,11 @@
 //! its next node's lines before the others need the processor. (A look-up waits for memory most of its time: on 100,000
 //! rows of TPC-C's stock table it meets six to eight lines that are not in the nearest cache.)
 
-use super::epoch::{self, Pin};
+use super::epoch::{self, EpochPin};
 use super::key::Probe;
 use super::node::{Node, NodeRef};
 use super::version::Restart;
-use super::{BTree, Lookup};
+use super::{BTree, LeafLookup};
 
 /// Largest number of look-ups at a time: more than a processor has misses under way.
 pub(crate) const MANY: usize = 40;
@@ -25,7 +25,7 @@ pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) 
         let pin = epoch::pin();
         let mut places = [const { None }; MANY];
         for (place, (tree, key)) in places.iter_mut().zip(lookups) {
-            *place = tree.enter(&pin).ok().map(|(node, version)| Place {
+            *place = tree.enter(&pin).ok().map(|(node, version)| LookupProgress {
                 node,
                 version,
                 probe: Probe::new(key, 0),
@@ -42,10 +42,10 @@ pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) 
             }
         }
         for (at, (row, place)) in rows.iter_mut().zip(places).enumerate() {
-            *row = match place.as_ref().map(Place::look) {
-                Some(Ok(Lookup::Found(row))) => Some(row),
-                Some(Ok(Lookup::Absent)) => None,
-                Some(Ok(Lookup::NextLeaf) | Err(Restart)) | None => {
+            *row = match place.as_ref().map(LookupProgress::look) {
+                Some(Ok(LeafLookup::Found(row))) => Some(row),
+                Some(Ok(LeafLookup::Absent)) => None,
+                Some(Ok(LeafLookup::NextLeaf) | Err(Restart)) | None => {
                     again |= 1 << at;
                     None
                 }
@@ -61,7 +61,7 @@ pub(crate) fn first_many(lookups: &[(&BTree, &[u8])], rows: &mut [Option<u64>]) 
 }
 
 /// Progress of a look-up.
-struct Place<'p, 'k> {
+struct LookupProgress<'p, 'k> {
     node: NodeRef<'p>,
     version: u64,
     probe: Probe<'k>,
@@ -69,16 +69,16 @@ struct Place<'p, 'k> {
     group: usize,
 }
 
-impl Place<'_, '_> {
+impl LookupProgress<'_, '_> {
     #[inline]
-    fn look(&self) -> Result<Lookup, Restart> {
+    fn look(&self) -> Result<LeafLookup, Restart> {
         look(self.node, self.version, self.node.rank_in(self.group, &self.probe), &self.probe)
     }
 }
 
 /// Takes each look-up one level down. Returns true if there was one that was not at a leaf.
 #[inline]
-fn go_down<'p>(places: &mut [Option<Place<'p, '_>>], pin: &'p Pin) -> bool {
+fn go_down<'p>(places: &mut [Option<LookupProgress<'p, '_>>], pin: &'p EpochPin) -> bool {
     let mut children = [core::ptr::null_mut::<Node>(); MANY];
     let mut moved = false;
     for (slot, next) in places.iter_mut().zip(&mut children) {
@@ -104,12 +104,12 @@ fn go_down<'p>(places: &mut [Option<Place<'p, '_>>], pin: &'p Pin) -> bool {
 
 /// Returns the leaf's answer for the probe's key, which belongs at this index.
 #[inline]
-pub(super) fn look(leaf: NodeRef<'_>, version: u64, at: usize, probe: &Probe<'_>) -> Result<Lookup, Restart> {
+pub(super) fn look(leaf: NodeRef<'_>, version: u64, at: usize, probe: &Probe<'_>) -> Result<LeafLookup, Restart> {
     if leaf.count() <= at {
         leaf.lock.validate(version)?;
-        return Ok(Lookup::NextLeaf);
+        return Ok(LeafLookup::NextLeaf);
     }
-    let found = if leaf.has_key(at, probe) { Lookup::Found(leaf.row(at)) } else { Lookup::Absent };
+    let found = if leaf.has_key(at, probe) { LeafLookup::Found(leaf.row(at)) } else { LeafLookup::Absent };
     leaf.lock.validate(version)?;
     Ok(found)
 }

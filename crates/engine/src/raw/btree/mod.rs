@@ -39,7 +39,7 @@ mod tests;
 mod unique;
 mod version;
 
-pub(crate) use cursor::{Cursor, Order};
+pub(crate) use cursor::{Cursor, ScanDirection};
 pub(crate) use many::{MANY, first_many};
 #[cfg(all(test, not(feature = "shuttle")))]
 use unique::Occupied;
@@ -49,8 +49,8 @@ use core::sync::atomic::{
     AtomicI64, AtomicPtr,
     Ordering::{Acquire, Relaxed},
 };
-use epoch::Pin;
-use key::{Entry, Probe, ROW_END};
+use epoch::EpochPin;
+use key::{NodeEntry, Probe, ROW_END};
 use limbo::Limbo;
 use node::{CAPACITY, Node, NodeRef};
 use preempt::NoPreempt;
@@ -128,9 +128,9 @@ impl BTree {
             let mut backoff = Backoff::new();
             loop {
                 match self.try_first(&probe, &pin) {
-                    Ok(Lookup::Found(row)) => return Some(row),
-                    Ok(Lookup::Absent) => return None,
-                    Ok(Lookup::NextLeaf) => break,
+                    Ok(LeafLookup::Found(row)) => return Some(row),
+                    Ok(LeafLookup::Absent) => return None,
+                    Ok(LeafLookup::NextLeaf) => break,
                     Err(Restart) => backoff.wait(),
                 }
             }
@@ -139,7 +139,7 @@ impl BTree {
     }
 
     #[inline]
-    fn try_first(&self, probe: &Probe<'_>, pin: &Pin) -> Result<Lookup, Restart> {
+    fn try_first(&self, probe: &Probe<'_>, pin: &EpochPin) -> Result<LeafLookup, Restart> {
         let (leaf, version) = self.descend(probe, pin)?;
         many::look(leaf, version, leaf.rank(probe), probe)
     }
@@ -170,7 +170,7 @@ impl BTree {
         }
     }
 
-    fn try_insert(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<bool, Restart> {
+    fn try_insert(&self, probe: &Probe<'_>, pin: &EpochPin, no_preempt: &NoPreempt) -> Result<bool, Restart> {
         let (leaf, version) = self.descend(probe, pin)?;
         leaf.lock.upgrade(version)?;
         let result = self.insert_locked(leaf, probe, pin);
@@ -189,7 +189,7 @@ impl BTree {
     }
 
     /// Adds the probe's entry to the leaf, which the caller has locked and which is the one for it.
-    fn insert_locked(&self, leaf: NodeRef<'_>, probe: &Probe<'_>, pin: &Pin) -> Inserted {
+    fn insert_locked(&self, leaf: NodeRef<'_>, probe: &Probe<'_>, pin: &EpochPin) -> Inserted {
         let at = leaf.rank(probe);
         let count = leaf.count();
         if at < count && leaf.row(at) == probe.row && leaf.has_key(at, probe) {
@@ -198,7 +198,7 @@ impl BTree {
         if count == CAPACITY {
             return Inserted::Full;
         }
-        leaf.leaf_insert(at, Entry { words: probe.words, tail: probe.make_tail(), row: probe.row });
+        leaf.leaf_insert(at, NodeEntry { words: probe.words, tail: probe.make_tail(), row: probe.row });
         let counter = self.count(pin);
         counter.entries.fetch_add(1, Relaxed);
         if let Some(bytes) = probe.long_bytes() {
@@ -244,7 +244,7 @@ impl BTree {
     fn try_remove(
         &self,
         probe: &Probe<'_>,
-        pin: &Pin,
+        pin: &EpochPin,
         no_preempt: &NoPreempt,
         check: &mut dyn FnMut() -> bool,
     ) -> Result<Option<usize>, Restart> {
@@ -256,7 +256,7 @@ impl BTree {
             return Ok(None);
         }
         leaf.lock.upgrade(version)?;
-        let mut held = Held::new(leaf);
+        let mut held = LockedLeaf::new(leaf);
         if !check() {
             return Ok(None);
         }
@@ -273,13 +273,13 @@ impl BTree {
     }
 
     #[inline]
-    fn count(&self, pin: &Pin) -> &Counter {
+    fn count(&self, pin: &EpochPin) -> &Counter {
         &self.counters[pin.slot() / 2 % COUNTERS]
     }
 
     /// Returns the root and its version.
     #[inline]
-    fn enter<'p>(&self, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+    fn enter<'p>(&self, pin: &'p EpochPin) -> Result<(NodeRef<'p>, u64), Restart> {
         let root = self.root.load(Acquire);
         // SAFETY: a root is retired only after the pointer to it was replaced.
         let root = unsafe { NodeRef::new(root, pin) };
@@ -290,7 +290,7 @@ impl BTree {
 
     /// Returns the leaf where the probe belongs.
     #[inline]
-    fn descend<'p>(&self, probe: &Probe<'_>, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+    fn descend<'p>(&self, probe: &Probe<'_>, pin: &'p EpochPin) -> Result<(NodeRef<'p>, u64), Restart> {
         let after = probe.after();
         let (mut node, mut version) = self.enter(pin)?;
         while !node.is_leaf() {
@@ -304,8 +304,8 @@ impl BTree {
     fn descend_fenced<'p>(
         &self,
         probe: &Probe<'_>,
-        pin: &'p Pin,
-    ) -> Result<(NodeRef<'p>, u64, Option<Entry>), Restart> {
+        pin: &'p EpochPin,
+    ) -> Result<(NodeRef<'p>, u64, Option<NodeEntry>), Restart> {
         let after = probe.after();
         let (mut node, mut version) = self.enter(pin)?;
         let mut fence = None;
@@ -329,20 +329,20 @@ impl Drop for BTree {
 }
 
 /// A locked leaf, unlocked also when `check` panics.
-struct Held<'p> {
+struct LockedLeaf<'p> {
     leaf: NodeRef<'p>,
     changed: bool,
 }
 
-impl<'p> Held<'p> {
+impl<'p> LockedLeaf<'p> {
     /// Guards the leaf's lock, which was taken just now.
     #[inline]
-    fn new(leaf: NodeRef<'p>) -> Held<'p> {
-        Held { leaf, changed: false }
+    fn new(leaf: NodeRef<'p>) -> LockedLeaf<'p> {
+        LockedLeaf { leaf, changed: false }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedLeaf<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.changed { self.leaf.lock.unlock_changed() } else { self.leaf.lock.unlock_unchanged() }
@@ -382,7 +382,7 @@ impl Backoff {
     }
 }
 
-enum Lookup {
+enum LeafLookup {
     Found(u64),
     Absent,
     /// The leaf ends before the key: its rows, if there are any, begin in the next leaf.

@@ -23,8 +23,8 @@
 //! All fields that change are atomics, accessed relaxed: the version lock orders them. Only pointers are stored with
 //! release and loaded with acquire, because a reader follows tails before it validates.
 
-use super::epoch::Pin;
-use super::key::{Entry, LongKey, Probe, free_tail, short_tail};
+use super::epoch::EpochPin;
+use super::key::{LongKey, NodeEntry, Probe, free_tail, short_tail};
 use super::version::{Restart, VersionLock};
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -46,7 +46,7 @@ pub(super) const RUN_MIN: u16 = 4;
 const NOWHERE: u16 = u16::MAX;
 
 #[repr(C)]
-struct Rest {
+struct EntryRest {
     tail: AtomicPtr<LongKey>,
     row: AtomicU64,
 }
@@ -61,13 +61,13 @@ pub(super) struct Node {
     last: AtomicU16,
     run: AtomicU16,
     words: [[AtomicU64; 2]; CAPACITY],
-    rests: [Rest; CAPACITY],
+    rests: [EntryRest; CAPACITY],
     _unused: [u64; 2],
 }
 
 /// An inner node.
 #[repr(C, align(64))]
-struct Inner {
+struct InnerNode {
     node: Node,
     children: [AtomicPtr<Node>; CAPACITY + 1],
 }
@@ -75,11 +75,11 @@ struct Inner {
 #[cfg(not(feature = "shuttle"))]
 const _: () = {
     assert!(size_of::<Node>() == 2048);
-    assert!(size_of::<Inner>() == 2560);
+    assert!(size_of::<InnerNode>() == 2560);
     assert!(core::mem::offset_of!(Node, words) == WORDS_START);
     assert!(place(CAPACITY - 1) == CAPACITY - 1);
     assert!(core::mem::offset_of!(Node, rests) == 1024);
-    assert!(core::mem::offset_of!(Inner, children) == 2048);
+    assert!(core::mem::offset_of!(InnerNode, children) == 2048);
 };
 
 /// Returns the position of the words of entry `at`.
@@ -98,7 +98,7 @@ impl Node {
             last: AtomicU16::new(NOWHERE),
             run: AtomicU16::new(0),
             words: [const { [const { AtomicU64::new(u64::MAX) }; 2] }; CAPACITY],
-            rests: core::array::from_fn(|_| Rest { tail: AtomicPtr::new(short_tail(0)), row: AtomicU64::new(0) }),
+            rests: core::array::from_fn(|_| EntryRest { tail: AtomicPtr::new(short_tail(0)), row: AtomicU64::new(0) }),
             _unused: [0; 2],
         }
     }
@@ -112,7 +112,7 @@ impl Node {
     pub(super) fn inner(level: u16, child: *mut Node) -> *mut Node {
         debug_assert!(0 < level);
         let children = core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()));
-        let inner = Inner { node: Node::new(level), children };
+        let inner = InnerNode { node: Node::new(level), children };
         inner.children[0].store(child, Release);
         Box::into_raw(Box::new(inner)).cast()
     }
@@ -127,7 +127,7 @@ impl Node {
             if (*node).level == 0 {
                 drop(Box::from_raw(node));
             } else {
-                drop(Box::from_raw(node.cast::<Inner>()));
+                drop(Box::from_raw(node.cast::<InnerNode>()));
             }
         }
     }
@@ -139,7 +139,7 @@ impl Node {
 #[derive(Clone, Copy)]
 pub(super) struct NodeRef<'p> {
     node: *mut Node,
-    _pinned: PhantomData<&'p Pin>,
+    _pinned: PhantomData<&'p EpochPin>,
 }
 
 impl Deref for NodeRef<'_> {
@@ -156,7 +156,7 @@ impl<'p> NodeRef<'p> {
     /// `node` was loaded from the tree, under the pin, from a place that the caller has validated since; or the caller
     /// has just made it.
     #[inline]
-    pub(super) unsafe fn new(node: *mut Node, _: &'p Pin) -> NodeRef<'p> {
+    pub(super) unsafe fn new(node: *mut Node, _: &'p EpochPin) -> NodeRef<'p> {
         NodeRef { node, _pinned: PhantomData }
     }
 
@@ -197,10 +197,10 @@ impl<'p> NodeRef<'p> {
     }
 
     #[inline]
-    pub(super) fn entry(self, at: usize) -> Entry {
+    pub(super) fn entry(self, at: usize) -> NodeEntry {
         // Checks the index.
         let rest = &self.rests[at];
-        Entry { words: self.words(at), tail: rest.tail.load(Acquire), row: rest.row.load(Relaxed) }
+        NodeEntry { words: self.words(at), tail: rest.tail.load(Acquire), row: rest.row.load(Relaxed) }
     }
 
     #[inline]
@@ -211,8 +211,8 @@ impl<'p> NodeRef<'p> {
     #[inline]
     fn children(self) -> &'p [AtomicPtr<Node>; CAPACITY + 1] {
         debug_assert!(!self.is_leaf());
-        // SAFETY: a node above level 0 was made as an `Inner`, and the pointer stands for all of it.
-        unsafe { &(*self.node.cast::<Inner>()).children }
+        // SAFETY: a node above level 0 was made as an `InnerNode`, and the pointer stands for all of it.
+        unsafe { &(*self.node.cast::<InnerNode>()).children }
     }
 
     #[inline]
@@ -223,7 +223,7 @@ impl<'p> NodeRef<'p> {
     /// Returns child `at` with its version, after validating this node both before following the pointer and after
     /// reading the child's version: at that moment it was this node's child.
     #[inline]
-    pub(super) fn step(self, version: u64, at: usize, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+    pub(super) fn step(self, version: u64, at: usize, pin: &'p EpochPin) -> Result<(NodeRef<'p>, u64), Restart> {
         let child = self.child(at);
         self.lock.validate(version)?;
         self.arrive(version, child, pin)
@@ -231,7 +231,12 @@ impl<'p> NodeRef<'p> {
 
     /// Does the second half of [`step`](Self::step): `child` was read from this node, and this node validated since.
     #[inline]
-    pub(super) fn arrive(self, version: u64, child: *mut Node, pin: &'p Pin) -> Result<(NodeRef<'p>, u64), Restart> {
+    pub(super) fn arrive(
+        self,
+        version: u64,
+        child: *mut Node,
+        pin: &'p EpochPin,
+    ) -> Result<(NodeRef<'p>, u64), Restart> {
         // SAFETY: when this node was validated the pointer was one of its children's, and the pin is older.
         let child = unsafe { NodeRef::new(child, pin) };
         let child_version = child.lock.read()?;
@@ -328,7 +333,7 @@ impl<'p> NodeRef<'p> {
     #[inline]
     fn prefetch_group(self, group: usize) {
         if self.is_leaf() {
-            let rests = 1024 + GROUP * group * size_of::<Rest>();
+            let rests = 1024 + GROUP * group * size_of::<EntryRest>();
             prefetch(self.node, rests);
             prefetch(self.node, rests + 64);
         } else {
@@ -358,7 +363,7 @@ impl<'p> NodeRef<'p> {
         place[1].store(words as u64, Relaxed);
     }
 
-    fn set_entry(self, at: usize, entry: Entry) {
+    fn set_entry(self, at: usize, entry: NodeEntry) {
         self.set_words(at, entry.words);
         // Release: a reader that loads this pointer sees the bytes it points to.
         self.rests[at].tail.store(entry.tail, Release);
@@ -366,7 +371,7 @@ impl<'p> NodeRef<'p> {
     }
 
     fn clear_entry(self, at: usize) {
-        self.set_entry(at, Entry { words: u128::MAX, tail: short_tail(0), row: 0 });
+        self.set_entry(at, NodeEntry { words: u128::MAX, tail: short_tail(0), row: 0 });
     }
 
     fn set_count(self, count: usize) {
@@ -379,7 +384,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Makes room at `at` and puts the entry there.
-    fn insert_entry(self, at: usize, entry: Entry) {
+    fn insert_entry(self, at: usize, entry: NodeEntry) {
         let count = self.count();
         debug_assert!(at <= count);
         debug_assert!(count < CAPACITY);
@@ -391,7 +396,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Takes the entry at `at` out and closes the gap.
-    fn take_entry(self, at: usize) -> Entry {
+    fn take_entry(self, at: usize) -> NodeEntry {
         let count = self.count();
         let taken = self.entry(at);
         for to in at..count - 1 {
@@ -403,7 +408,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Puts an entry into a leaf with room, and notes whether it follows the last one.
-    pub(super) fn leaf_insert(self, at: usize, entry: Entry) {
+    pub(super) fn leaf_insert(self, at: usize, entry: NodeEntry) {
         self.insert_entry(at, entry);
         let last = self.last.load(Relaxed);
         if at == usize::from(last.wrapping_add(1)) {
@@ -419,7 +424,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Takes an entry out of a leaf. The caller retires its tail.
-    pub(super) fn leaf_remove(self, at: usize) -> Entry {
+    pub(super) fn leaf_remove(self, at: usize) -> NodeEntry {
         self.run.store(0, Relaxed);
         self.last.store(NOWHERE, Relaxed);
         self.take_entry(at)
@@ -438,7 +443,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Moves the entries from `keep` on to a new leaf, which may stay empty.
-    pub(super) fn leaf_split(self, keep: usize, pin: &'p Pin) -> NodeRef<'p> {
+    pub(super) fn leaf_split(self, keep: usize, pin: &'p EpochPin) -> NodeRef<'p> {
         // SAFETY: made here.
         let right = unsafe { NodeRef::new(Node::leaf(), pin) };
         let count = self.count();
@@ -451,7 +456,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Moves the part right of entry `keep` to a new inner node. That entry, now between the two, is the caller's.
-    pub(super) fn inner_split(self, keep: usize, pin: &'p Pin) -> (Entry, NodeRef<'p>) {
+    pub(super) fn inner_split(self, keep: usize, pin: &'p EpochPin) -> (NodeEntry, NodeRef<'p>) {
         let count = self.count();
         let first = self.child(keep + 1);
         // SAFETY: made here.
@@ -470,7 +475,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Puts `separator` and the child right of it into an inner node with room.
-    pub(super) fn inner_insert(self, at: usize, separator: Entry, child: *mut Node) {
+    pub(super) fn inner_insert(self, at: usize, separator: NodeEntry, child: *mut Node) {
         for to in (at + 2..=self.count() + 1).rev() {
             self.set_child(to, self.child(to - 1));
         }
@@ -479,7 +484,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Takes separator `at` and the child right of it out.
-    pub(super) fn inner_remove(self, at: usize) -> Entry {
+    pub(super) fn inner_remove(self, at: usize) -> NodeEntry {
         let count = self.count();
         for to in at + 1..count {
             self.set_child(to, self.child(to + 1));
@@ -489,7 +494,7 @@ impl<'p> NodeRef<'p> {
     }
 
     /// Appends the whole right neighbour. An inner node takes `separator`, which stood between the two, with it.
-    pub(super) fn absorb(self, separator: Entry, right: NodeRef<'p>) {
+    pub(super) fn absorb(self, separator: NodeEntry, right: NodeRef<'p>) {
         let added = right.count();
         if !self.is_leaf() {
             let count = self.count();
@@ -528,7 +533,7 @@ impl<'p> NodeRef<'p> {
         }
         if !self.is_leaf() {
             for at in 0..=self.count() {
-                let child = NodeRef { node: self.child(at), _pinned: PhantomData::<&'p Pin> };
+                let child = NodeRef { node: self.child(at), _pinned: PhantomData::<&'p EpochPin> };
                 // SAFETY: as for the whole tree.
                 unsafe { child.free_all() };
             }

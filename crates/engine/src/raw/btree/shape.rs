@@ -11,8 +11,8 @@
 //! parent, or is absorbed by its left one. Both are tried, so a node that found its neighbour too full is taken up later
 //! by that neighbour: a queue (inserts at the right, deletes at the left) leaves nothing behind.
 
-use super::epoch::Pin;
-use super::key::{Entry, Probe};
+use super::epoch::EpochPin;
+use super::key::{NodeEntry, Probe};
 use super::node::{CAPACITY, Node, NodeRef};
 use super::version::Restart;
 use super::{BTree, Backoff};
@@ -38,7 +38,7 @@ fn fit(left: usize, right: usize, between: usize) -> bool {
 }
 
 /// A node with its version.
-type Seen<'p> = (NodeRef<'p>, u64);
+type VersionedNode<'p> = (NodeRef<'p>, u64);
 
 enum Merge {
     /// Nothing more is to be done.
@@ -50,9 +50,9 @@ enum Merge {
 impl BTree {
     /// Splits the first full node on the way to the probe's leaf. The caller begins again in any case.
     #[cold]
-    pub(super) fn make_room(&self, probe: &Probe<'_>, pin: &Pin, _: &NoPreempt) -> Result<(), Restart> {
+    pub(super) fn make_room(&self, probe: &Probe<'_>, pin: &EpochPin, _: &NoPreempt) -> Result<(), Restart> {
         let after = probe.after();
-        let mut parent: Option<(Seen<'_>, usize)> = None;
+        let mut parent: Option<(VersionedNode<'_>, usize)> = None;
         let (mut node, mut version) = self.enter(pin)?;
         loop {
             let full = node.count() == CAPACITY;
@@ -73,10 +73,10 @@ impl BTree {
     /// Splits a full node, which is the root or child `at` of a parent with room.
     fn split(
         &self,
-        parent: Option<(Seen<'_>, usize)>,
-        (node, version): Seen<'_>,
+        parent: Option<(VersionedNode<'_>, usize)>,
+        (node, version): VersionedNode<'_>,
         probe: &Probe<'_>,
-        pin: &Pin,
+        pin: &EpochPin,
     ) -> Result<(), Restart> {
         if let Some(((parent, parent_version), _)) = parent {
             parent.lock.upgrade(parent_version)?;
@@ -94,9 +94,9 @@ impl BTree {
             let next = if keep < CAPACITY { Some(node.entry(keep)) } else { None };
             let separator = match next {
                 // SAFETY: the entries were loaded under this pin.
-                Some(next) => unsafe { Entry::separator(&last, &next.probe()) },
+                Some(next) => unsafe { NodeEntry::separator(&last, &next.probe()) },
                 // SAFETY: the entry was loaded under this pin.
-                None => unsafe { Entry::separator(&last, probe) },
+                None => unsafe { NodeEntry::separator(&last, probe) },
             };
             (separator, node.leaf_split(keep, pin))
         } else {
@@ -123,7 +123,7 @@ impl BTree {
 
     /// Merges the nodes that have become sparse on the way to the probe's leaf.
     #[cold]
-    pub(super) fn shrink(&self, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) {
+    pub(super) fn shrink(&self, probe: &Probe<'_>, pin: &EpochPin, no_preempt: &NoPreempt) {
         let mut backoff = Backoff::new();
         let mut level = 0;
         loop {
@@ -136,7 +136,13 @@ impl BTree {
     }
 
     /// Merges the node at `level` on the way to the probe with a neighbour, if it is sparse and they fit.
-    fn merge_at(&self, level: u16, probe: &Probe<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<Merge, Restart> {
+    fn merge_at(
+        &self,
+        level: u16,
+        probe: &Probe<'_>,
+        pin: &EpochPin,
+        no_preempt: &NoPreempt,
+    ) -> Result<Merge, Restart> {
         let after = probe.after();
         let (mut node, mut version) = self.enter(pin)?;
         if node.level() <= level {
@@ -173,12 +179,12 @@ impl BTree {
     /// Merges the children `at` and `at + 1` of the parent. Returns `false` if they do not fit.
     fn merge(
         &self,
-        (parent, parent_version): Seen<'_>,
+        (parent, parent_version): VersionedNode<'_>,
         at: usize,
-        (left, left_version): Seen<'_>,
-        (right, right_version): Seen<'_>,
+        (left, left_version): VersionedNode<'_>,
+        (right, right_version): VersionedNode<'_>,
         no_preempt: &NoPreempt,
-        pin: &Pin,
+        pin: &EpochPin,
     ) -> Result<bool, Restart> {
         // Torn counts do no harm: locking proves that they were not.
         if !fit(left.count(), right.count(), usize::from(!left.is_leaf())) {
@@ -208,7 +214,12 @@ impl BTree {
     }
 
     /// Makes an only child of the root the root.
-    fn lower_root(&self, (root, version): Seen<'_>, pin: &Pin, no_preempt: &NoPreempt) -> Result<Merge, Restart> {
+    fn lower_root(
+        &self,
+        (root, version): VersionedNode<'_>,
+        pin: &EpochPin,
+        no_preempt: &NoPreempt,
+    ) -> Result<Merge, Restart> {
         if root.is_leaf() || 0 < root.count() {
             root.lock.validate(version)?;
             return Ok(Merge::Settled);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::tests::Random;
-use super::{BTree, MANY, Order, first_many};
+use super::{BTree, MANY, ScanDirection, first_many};
 use preempt::no_preempt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -113,7 +113,7 @@ fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
                 }
             })
         };
-        let readers: Vec<_> = [Order::Ascending, Order::Descending]
+        let readers: Vec<_> = [ScanDirection::Ascending, ScanDirection::Descending]
             .map(|order| {
                 let tree = &tree;
                 scope.spawn(move || {
@@ -123,7 +123,7 @@ fn ranges_under_change(key_of: fn(u64) -> Vec<u8>) {
                         while let Some((key, row)) = cursor.next() {
                             assert_eq!(key, key_of(row));
                             if let Some(before) = before {
-                                assert!(if order == Order::Ascending { before < row } else { row < before });
+                                assert!(if order == ScanDirection::Ascending { before < row } else { row < before });
                             }
                             before = Some(row);
                             stayed += u64::from(row % 8 == 0);
@@ -225,7 +225,7 @@ fn a_queue_between_threads_stays_small() {
             let mut at = 0;
             while at < length {
                 // The lowest entry, as a delivery transaction finds its order.
-                match tree.prefix(b"", Order::Ascending).next_row() {
+                match tree.prefix(b"", ScanDirection::Ascending).next_row() {
                     Some(row) => {
                         assert_eq!(row, at);
                         assert!(no_preempt(|np| tree.remove(&short(row), row, np)));

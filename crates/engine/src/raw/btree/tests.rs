@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::{BTree, Occupied, Order, RUN_MAX};
+use super::{BTree, Occupied, RUN_MAX, ScanDirection};
 use preempt::no_preempt;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -78,15 +78,15 @@ fn check_ranges(tree: &BTree, model: &Model, lower: &[u8], upper: &[u8]) {
             let mut expected: Vec<_> = model.iter().filter(|(key, _)| inside(key)).cloned().collect();
             let low = low.as_ref().map(Vec::as_slice);
             let high = high.as_ref().map(Vec::as_slice);
-            assert_eq!(collect(tree.range(low, high, Order::Ascending)), expected);
+            assert_eq!(collect(tree.range(low, high, ScanDirection::Ascending)), expected);
             expected.reverse();
-            assert_eq!(collect(tree.range(low, high, Order::Descending)), expected);
+            assert_eq!(collect(tree.range(low, high, ScanDirection::Descending)), expected);
         }
     }
     let mut expected: Vec<_> = model.iter().filter(|(key, _)| key.starts_with(lower)).cloned().collect();
-    assert_eq!(collect(tree.prefix(lower, Order::Ascending)), expected);
+    assert_eq!(collect(tree.prefix(lower, ScanDirection::Ascending)), expected);
     expected.reverse();
-    assert_eq!(collect(tree.prefix(lower, Order::Descending)), expected);
+    assert_eq!(collect(tree.prefix(lower, ScanDirection::Descending)), expected);
 }
 
 /// Goal: every operation agrees with `BTreeSet`. Method: random operations from a seed, phases that grow and shrink.
@@ -265,7 +265,7 @@ fn a_panic_in_check_unlocks_the_leaf() {
 #[test]
 fn a_cursor_survives_what_happens_between_its_steps() {
     let count: u64 = if cfg!(miri) { 30 } else { 4_000 };
-    for order in [Order::Ascending, Order::Descending] {
+    for order in [ScanDirection::Ascending, ScanDirection::Descending] {
         let tree = BTree::new();
         for at in 0..count {
             insert(&tree, &(at * 4).to_be_bytes(), at);
@@ -277,7 +277,7 @@ fn a_cursor_survives_what_happens_between_its_steps() {
         while let Some((key, _)) = cursor.next() {
             let key = u64::from_be_bytes(key.try_into().unwrap());
             if let Some(before) = before {
-                assert!(if order == Order::Ascending { before < key } else { key < before });
+                assert!(if order == ScanDirection::Ascending { before < key } else { key < before });
             }
             before = Some(key);
             kept += u64::from(key % 4 == 0);
@@ -388,7 +388,7 @@ fn a_run_does_what_its_keys_one_by_one_do() {
         assert_eq!(result, expected);
     }
     let all = |tree: &BTree| -> Vec<(Vec<u8>, u64)> {
-        let mut cursor = tree.range(Bound::Unbounded, Bound::Unbounded, Order::Ascending);
+        let mut cursor = tree.range(Bound::Unbounded, Bound::Unbounded, ScanDirection::Ascending);
         let mut all = Vec::new();
         while let Some((key, row)) = cursor.next() {
             all.push((key.to_vec(), row));

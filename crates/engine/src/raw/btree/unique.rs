@@ -7,11 +7,11 @@
 //! A run is inserted leaf by leaf: one way down the tree and one lock serve all of its keys that belong to the same leaf,
 //! as those of an order's lines do.
 
-use super::epoch::{self, Pin};
+use super::epoch::{self, EpochPin};
 use super::key::Probe;
 use super::key::ROW_END;
 use super::version::Restart;
-use super::{BTree, Backoff, Held, Inserted};
+use super::{BTree, Backoff, Inserted, LockedLeaf};
 use preempt::NoPreempt;
 
 /// Largest number of entries that are inserted under one lock: the region stays short.
@@ -27,7 +27,7 @@ pub(crate) struct Occupied {
 }
 
 /// Entries to insert, and the progress.
-struct Run<'a> {
+struct InsertRun<'a> {
     keys: &'a [&'a [u8]],
     rows: &'a [u64],
     done: usize,
@@ -64,7 +64,7 @@ impl BTree {
         debug_assert!(keys.is_sorted() && rows.iter().all(|row| *row < ROW_END));
         let pin = epoch::pin();
         let mut backoff = Backoff::new();
-        let mut run = Run { keys, rows, done: 0, check };
+        let mut run = InsertRun { keys, rows, done: 0, check };
         while run.done < keys.len() {
             match self.try_insert_unique(&mut run, &pin, no_preempt) {
                 Ok(result) => result?,
@@ -80,14 +80,14 @@ impl BTree {
     /// No other does, and here the leaf waited for is always right of the leaf held, so no cycle can close.
     fn try_insert_unique(
         &self,
-        run: &mut Run<'_>,
-        pin: &Pin,
+        run: &mut InsertRun<'_>,
+        pin: &EpochPin,
         no_preempt: &NoPreempt,
     ) -> Result<Result<(), Occupied>, Restart> {
         let mut start = Probe::new(run.keys[run.done], 0);
         let (leaf, version, fence) = self.descend_fenced(&start, pin)?;
         leaf.lock.upgrade(version)?;
-        let mut held = Held::new(leaf);
+        let mut held = LockedLeaf::new(leaf);
         loop {
             let probe = start.with_row(run.rows[run.done]);
             let mut at = leaf.rank(&start);
