@@ -12,7 +12,8 @@
 //!   optimized by itself. Only projections may stand between the answer and a limit that is not sealed.
 //! - A column that is constant below an outer join is that or null above it, and an expression that equals a column below it
 //!   need not be null where the column is (`coalesce(x, 5)`). DataFusion takes both for what they were, and leaves them out of
-//!   sort keys. So [`SealLimits`] seals an input that the join may extend by nulls and that has such constants or equalities.
+//!   sort keys. So [`SealLimits`] seals an input that the join may extend by nulls and that has such constants or
+//!   equalities.
 //! - What is constant in each input of a union is not constant in the union, but DataFusion leaves it out of the keys by which
 //!   it merges the inputs. So [`SealLimits`] seals inputs with constants, too; a grand total is one.
 //!

@@ -7,7 +7,8 @@
 //!
 //! The modules, in the order to read them:
 //! - [`Runtime`]: the threads that run queries, and what they tell a scheduler ([`WorkerHooks`]); [`Workers`]: both together;
-//! - [`Database`], [`PreparedQuery`]: an engine's tables, and queries of programs, bound by `sql` and made ready to run;
+//! - [`Database`], [`PreparedQuery`]: an engine's tables, and queries of programs, bound by `sql` and made ready to
+//!   run;
 //! - [`SqlAnalytics`]: sessions' bound plans;
 //! - `lower`: both kinds become DataFusion's plans; `values`: their answers become SQL's values;
 //! - `order`: which tables are joined first, by samples of them;

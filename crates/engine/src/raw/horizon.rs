@@ -17,9 +17,9 @@
 //!
 //! # Walks
 //! A transaction is [`WALKING`] from its beginning, and its walk counts as begun when its snapshot was published. A
-//! transaction that rests between two calls is [`IDLE`] meanwhile; its next walk ([`HeldSlot::walk`]) counts as begun with its
-//! snapshot again, however long ago that was: that is a lower bound, and the walk is short. A registered snapshot is read
-//! by several threads, so each announces its walks ([`Registry::walk`]) in a place of its own.
+//! transaction that rests between two calls is [`IDLE`] meanwhile; its next walk ([`HeldSlot::walk`]) counts as begun
+//! with its snapshot again, however long ago that was: that is a lower bound, and the walk is short. A registered
+//! snapshot is read by several threads, so each announces its walks ([`Registry::walk`]) in a place of its own.
 //!
 //! Why no walk is missed. A thread unlinks, then counts on [`Horizons::unlinks`], then ticks the clock: `t`. A look
 //! that reads the clock at `t` or later (only such a one lets `walks` reach `t`) looks at the walks after that. All

@@ -374,7 +374,8 @@ impl RowMap {
     pub(crate) fn replace_block(&self, chunk: u64, block: Option<&Arc<Block>>) -> Option<RetiredPart> {
         let share = block.map_or(null_mut(), |block| Arc::into_raw(block.clone()).cast_mut());
         let before = self.place(chunk).block.swap(share, SeqCst);
-        // SAFETY: from `Arc::into_raw`; the swap made its share ours, and `RetiredPart` keeps it for who still reads it.
+        // SAFETY: from `Arc::into_raw`; the swap made its share ours, and `RetiredPart` keeps it for who still reads
+        // it.
         (!before.is_null()).then(|| RetiredPart::block(unsafe { Arc::from_raw(before) }))
     }
 
@@ -397,7 +398,8 @@ impl RowMap {
             }
             let cells = chunk.cells.swap(null_mut(), SeqCst);
             self.celled.fetch_sub(1, Ordering::Relaxed);
-            // SAFETY: from `Box::into_raw`; the swap made them ours, and `RetiredPart` keeps them for who still reads them.
+            // SAFETY: from `Box::into_raw`; the swap made them ours, and `RetiredPart` keeps them for who still reads
+            // them.
             Some(RetiredPart::cells(unsafe { Box::from_raw(cells) }))
         })
     }

@@ -91,7 +91,8 @@
 //!
 //! That is the price: of those that may write and were open when it began, such a reader can get those refused that had
 //! read what a third has changed and committed before it began; and none of them twice, since who begins later is not
-//! concerned. ([`CommitRefusal::ByReader`] counts them; `overtake bench wire reports` measures it.) DEFERRABLE has nothing to wait for.
+//! concerned. ([`CommitRefusal::ByReader`] counts them; `overtake bench wire reports` measures it.) DEFERRABLE has
+//! nothing to wait for.
 //!
 //! # Memory
 //!

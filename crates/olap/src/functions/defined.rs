@@ -1,11 +1,11 @@
 //! The only path by which functions and aggregates of this crate reach DataFusion.
 //!
 //! **Invariant:** functions that DataFusion takes for equal compute the same values. It compares functions by name (for
-//! common subexpressions), by equality and by hash. Here all three are one text, [`FunctionIdentity`]: the name and the `Debug`
-//! form of all that the function captures, that is, constants, types, modifiers and the session's settings. A function
-//! is plain data with a derived `Debug`. A closure has none, so a function cannot capture a value that its identity
-//! does not show. A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug` of
-//! functions, out of all other files.
+//! common subexpressions), by equality and by hash. Here all three are one text, [`FunctionIdentity`]: the name and the
+//! `Debug` form of all that the function captures, that is, constants, types, modifiers and the session's settings. A
+//! function is plain data with a derived `Debug`. A closure has none, so a function cannot capture a value that its
+//! identity does not show. A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug`
+//! of functions, out of all other files.
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;

@@ -7,8 +7,8 @@
 //! A total is such an operator for a scalar subquery alone: grouped by what the condition compares, it has no row where nothing
 //! belongs to the enclosing row, and only there DataFusion puts the value of no rows back ("count bug"). It loses that value at
 //! a condition above the total, and where its rules have made a constant of what is computed. **Invariant:** a total in a
-//! correlated subquery has one projection above it and no condition ([`TotalSubquery`]), and the projection's value looks at the total
-//! whatever rules make of it ([`Kernel::Beside`]).
+//! correlated subquery has one projection above it and no condition ([`TotalSubquery`]), and the projection's value
+//! looks at the total whatever rules make of it ([`Kernel::Beside`]).
 
 use super::guards::guarded;
 use super::{LoweredExpr, LoweredPlan, Lowering};

@@ -1,7 +1,7 @@
 //! Planner of the row executor: it chooses an order of joins and an access path to each table of a logical plan.
 //!
-//! The choices depend on how many rows tables have. [`TableSizes`] remembers those numbers, so that whoever keeps a plan can tell
-//! when another one may be better.
+//! The choices depend on how many rows tables have. [`TableSizes`] remembers those numbers, so that whoever keeps a
+//! plan can tell when another one may be better.
 //!
 //! The modules, in the order to read them: `steps` (joins as nested loops), `order` (which join comes next), `access` (indexes),
 //! `sorted` (rows in the order of an index), `columns` (what is read of a table), `sizes`.

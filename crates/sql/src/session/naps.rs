@@ -2,7 +2,8 @@
 //! sleeps that are over. A statement that stays for too long on a thread where it delays others is taken back in the same way.
 //!
 //! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction. From
-//! its first sleep until it is done a cancel is kept in the [`SessionSleep`], whether it sleeps or runs; before that the engine has it.
+//! its first sleep until it is done a cancel is kept in the [`SessionSleep`], whether it sleeps or runs; before that
+//! the engine has it.
 //!
 //! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
 

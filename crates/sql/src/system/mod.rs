@@ -2,8 +2,8 @@
 //! are read.
 //!
 //! The catalog declares the tables ([`catalog::SystemTable`]). Rows are computed from the catalog snapshot of the
-//! statement ([`CatalogSnapshot`]), from its settings, and from the state of the server ([`catalog::Provider`]). A table without a
-//! line in `filled` has no rows: there are no such objects here.
+//! statement ([`CatalogSnapshot`]), from its settings, and from the state of the server ([`catalog::Provider`]). A
+//! table without a line in `filled` has no rows: there are no such objects here.
 //!
 //! **Invariant:** a row has exactly the columns that the table declares, of their types.
 
