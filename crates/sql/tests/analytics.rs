@@ -126,6 +126,8 @@ impl AnalyticsPlan for Counting {
         if let Some(stream) = start.stream.clone().filter(|_| of.streams.load(SeqCst)) {
             of.streaming.fetch_add(1, SeqCst);
             thread::spawn(move || {
+                // A run keeps the context of its session to its end.
+                let _start = start;
                 let piece = |first: i64| -> Vec<Box<[Datum]>> {
                     (first..first + 10).map(|number| Box::new([Datum::Int8(number)]) as Box<[Datum]>).collect()
                 };

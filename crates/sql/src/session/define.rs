@@ -496,6 +496,9 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.engine.rollback();
         self.undefine();
+        // The run of a cursor keeps the session's context, and with it the cursor, until the cursor ends the run.
+        let portals = std::mem::take(&mut self.names.get().portals);
+        drop(portals);
     }
 }
 
