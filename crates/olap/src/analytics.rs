@@ -228,18 +228,19 @@ impl RunHandle {
         self.finish.locked_anyway().take()
     }
 
-    /// The first end counts.
-    fn end(&self, result: SqlResult<AnalyticsAnswer>) {
-        if let Some(finish) = self.take_finish() {
-            finish(result);
-        }
+    /// Ends it. Returns true if it has not ended before: the first end counts.
+    fn end(&self, result: SqlResult<AnalyticsAnswer>) -> bool {
+        let finish = self.take_finish();
+        finish.map(|finish| finish(result)).is_some()
     }
 
     /// Ends it now; what still computes stops at its next look.
     fn stop(&self, error: SqlError) {
         self.is_over.store(true, SeqCst);
-        self.end(Err(error));
-        if let Some(stream) = &self.stream {
+        // The rows of a run that has ended by itself belong to its client.
+        if self.end(Err(error))
+            && let Some(stream) = &self.stream
+        {
             stream.close();
         }
         if let Some(running) = self.running.get() {
@@ -257,7 +258,10 @@ impl RunHandle {
             return;
         }
         let lane = work.inner.lane(work.start.class);
-        let Some(runtime) = lane.runtime.upgrade() else { return self.end(Err(sql_error_of(Error::Stopped))) };
+        let Some(runtime) = lane.runtime.upgrade() else {
+            self.end(Err(sql_error_of(Error::Stopped)));
+            return;
+        };
         let (grant, hook) = (RuntimeGrant::of(&runtime), Arc::clone(&lane.hook));
         let (snapshot, ends) =
             (Arc::clone(&work.start.snapshot), FinishGuard { run: Arc::clone(&self), _room: Arc::clone(&room) });

@@ -13,7 +13,7 @@ use query::analytics::{
 use query::explain::ExplainNode;
 use query::plan::{InputKind, Plan};
 use query::rows::ResultPiece;
-use sql::session::{Canceller, Database, Session, Step};
+use sql::session::{Canceller, Database, Destination, Outcome, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -30,6 +30,8 @@ struct Counts {
     holds: AtomicBool,
     /// True if runs return the numbers from 1 on, in pieces of ten, until their rows are not wanted any more.
     streams: AtomicBool,
+    /// True if runs return two rows before their start returns.
+    is_instant: AtomicBool,
     /// Streams that have begun and not ended.
     streaming: AtomicUsize,
     /// Error with which runs end.
@@ -136,6 +138,12 @@ impl AnalyticsPlan for Counting {
                 of.streaming.fetch_sub(1, SeqCst);
                 finish(Err(ended.unwrap()));
             });
+        } else if let Some(stream) = start.stream.clone().filter(|_| of.is_instant.load(SeqCst)) {
+            let rows: Vec<Box<[Datum]>> = vec![Box::new([Datum::Int8(1)]), Box::new([Datum::Int8(2)])];
+            stream.push(ResultPiece::Rows(rows), 100, || Ok(())).unwrap();
+            let mut answer = AnalyticsAnswer::default();
+            answer.streamed = 2;
+            finish(Ok(answer));
         } else if !of.holds.load(SeqCst) {
             thread::spawn(move || {
                 if let Some(state) = *of.fails.lock().unwrap() {
@@ -323,6 +331,30 @@ fn rows_of_a_cursor_come_while_it_goes_forward() {
     run(&mut session, "begin; declare c cursor for select count(*) from t").unwrap();
     drop(session);
     all_streams_end(&counts);
+}
+
+/// Goal: the rows of a run that has ended by itself reach their client, whoever cancels it then.
+#[test]
+fn rows_of_a_run_that_has_ended_are_not_lost() {
+    let (database, counts) = database();
+    counts.is_instant.store(true, SeqCst);
+    let mut session = connect(&database);
+    let statement = session.prepare(COUNT, &[]).unwrap();
+    for is_cancelled in [false, true] {
+        let mut portal = session.bind(&statement, Vec::new()).unwrap();
+        session.stream_to(Destination::Later);
+        let Step::Parked(parked) = session.execute(&mut portal).unwrap() else { panic!("it runs elsewhere") };
+        parked.wait();
+        if is_cancelled {
+            session.canceller().cancel();
+        }
+        let sink = session.sink().unwrap().clone();
+        let Step::Done(Outcome::Streamed(tag)) = session.execute(&mut portal).unwrap() else { panic!("it has ended") };
+        let Some(ResultPiece::Rows(rows)) = sink.stream().next_now() else { panic!("the rows are lost") };
+        assert_eq!((tag.rows, rows.len(), counts.cancels.load(SeqCst)), (Some(2), 2, 0));
+        session.stream_to(Destination::Whole);
+        session.sync().unwrap();
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct Analysis {
 #[derive(Default)]
 struct AnalysisState {
     is_over: bool,
+    /// True if a cancel has ended it.
+    is_cancelled: bool,
     result: Option<SqlResult<AnalyticsAnswer>>,
     /// Wake of the session, which is the only one that waits.
     wake: Option<Arc<dyn Wake>>,
@@ -40,10 +42,13 @@ impl Analysis {
             let _ = self.rows.set(Arc::clone(rows));
         }
         let told = Arc::clone(self);
-        let run = plan.start(start, Box::new(move |result| told.end(result)))?;
+        let finish = move |result| {
+            told.end(result);
+        };
+        let run = plan.start(start, Box::new(finish))?;
         let _ = self.run.set(Arc::clone(&run));
-        if self.is_ready() {
-            // Whoever cancelled it has not found the run.
+        if self.state().is_cancelled {
+            // Whoever cancelled it has not found the run. A run that has ended by itself keeps its rows.
             run.cancel();
         }
         Ok(())
@@ -53,25 +58,33 @@ impl Analysis {
         self.state.locked_anyway()
     }
 
-    /// The first end counts.
-    fn end(&self, result: SqlResult<AnalyticsAnswer>) {
+    /// Ends it. Returns true if it has not ended before: the first end counts.
+    fn end(&self, result: SqlResult<AnalyticsAnswer>) -> bool {
+        self.end_as(result, false)
+    }
+
+    fn end_as(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
         let wake = {
             let mut state = self.state();
             if state.is_over {
-                return;
+                return false;
             }
-            state.is_over = true;
+            (state.is_over, state.is_cancelled) = (true, is_cancelled);
             state.result = Some(result);
             state.wake.take()
         };
         if let Some(wake) = wake {
             wake.wake();
         }
+        true
     }
 
     /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
     pub(crate) fn cancel(&self) {
-        self.end(Err(SqlError::from(engine::Error::Cancelled)));
+        if !self.end_as(Err(SqlError::from(engine::Error::Cancelled)), true) {
+            // Its rows are not lost when the cancel comes behind its end.
+            return;
+        }
         if let Some(rows) = self.rows.get() {
             rows.close();
         }
