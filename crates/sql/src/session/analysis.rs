@@ -43,7 +43,7 @@ impl Analysis {
         }
         let told = Arc::clone(self);
         let finish = move |result| {
-            told.end(result);
+            told.end(result, false);
         };
         let run = plan.start(start, Box::new(finish))?;
         let _ = self.run.set(Arc::clone(&run));
@@ -59,11 +59,7 @@ impl Analysis {
     }
 
     /// Ends it. Returns true if it has not ended before: the first end counts.
-    fn end(&self, result: SqlResult<AnalyticsAnswer>) -> bool {
-        self.end_as(result, false)
-    }
-
-    fn end_as(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
+    fn end(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
         let wake = {
             let mut state = self.state();
             if state.is_over {
@@ -81,7 +77,7 @@ impl Analysis {
 
     /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
     pub(crate) fn cancel(&self) {
-        if !self.end_as(Err(SqlError::from(engine::Error::Cancelled)), true) {
+        if !self.end(Err(SqlError::from(engine::Error::Cancelled)), true) {
             // Its rows are not lost when the cancel comes behind its end.
             return;
         }

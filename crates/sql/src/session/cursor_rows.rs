@@ -87,9 +87,7 @@ impl ArrivingRows {
         let mut taken = 0;
         // What has ended has few pieces left.
         while self.analysis.is_none() || taken < PIECES_AT_ONCE {
-            let first = range.start.saturating_sub(self.passed).min(self.ready.len());
-            self.bytes -= self.ready.drain(..first).map(|row| bytes_of_row(&row)).sum::<usize>();
-            self.passed += first;
+            self.drop_before(range.start);
             if range.end <= self.passed + self.ready.len() {
                 return Ok(None);
             }
@@ -123,13 +121,19 @@ impl ArrivingRows {
 
     /// Takes the rows of a range, and drops those before it.
     fn take(&mut self, range: Range<usize>) -> Rows {
-        let first = range.start.saturating_sub(self.passed).min(self.ready.len());
-        self.bytes -= self.ready.drain(..first).map(|row| bytes_of_row(&row)).sum::<usize>();
+        self.drop_before(range.start);
         let count = range.len().min(self.ready.len());
-        self.passed = range.start + count;
         let rows: Rows = self.ready.drain(..count).collect();
+        self.passed += count;
         self.bytes -= bytes_of_rows(&rows);
         rows
+    }
+
+    /// Drops the rows before this one that have come.
+    fn drop_before(&mut self, row: usize) {
+        let count = row.saturating_sub(self.passed).min(self.ready.len());
+        self.bytes -= self.ready.drain(..count).map(|row| bytes_of_row(&row)).sum::<usize>();
+        self.passed += count;
     }
 }
 

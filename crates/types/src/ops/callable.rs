@@ -147,14 +147,11 @@ impl Callee {
     /// Those of [`Callable::compute`]; an internal error names the callable.
     #[inline]
     pub fn call(&self, arguments: &[Datum], context: &dyn CallContext) -> SqlResult<Datum> {
-        let (strict, eval) = match self {
-            Callee::Function(function) => (function.strict, function.eval),
-            Callee::Operator(operator) => (operator.strict, operator.eval),
-        };
-        if strict && arguments.iter().any(Datum::is_null) {
+        let callable = self.callable();
+        if callable.is_strict() && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        eval.call(arguments, context).map_err(|error| self.of_call(error))
+        callable.compute(arguments, context).map_err(|error| self.of_call(error))
     }
 
     #[cold]
