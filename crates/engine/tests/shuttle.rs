@@ -10,6 +10,8 @@ mod drops;
 mod frozen;
 #[path = "shuttle/locks.rs"]
 mod locks;
+#[path = "shuttle/newest.rs"]
+mod newest;
 #[path = "shuttle/prune.rs"]
 mod prune;
 #[path = "shuttle/serial.rs"]

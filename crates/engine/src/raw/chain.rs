@@ -20,6 +20,35 @@ pub struct View {
     pub command: u32,
 }
 
+/// Result of one look at a row's present state, beyond any snapshot.
+#[derive(Clone, Copy)]
+pub(crate) enum NowLook<'p> {
+    /// The row has this version.
+    Exists(&'p Version),
+    /// The version that the row had last has ended.
+    Ended(&'p Version),
+    /// No transaction that has committed, nor the reader itself, has made the row.
+    Absent,
+}
+
+/// Looks at a row's present state, in turn.
+///
+/// **Invariant:** a row is gone only if two looks one after the other find that the same version has ended. One look is
+/// not enough: a successor may be published after the look has passed the place where it would be, and be committed
+/// before the look reads the end word of the version that it replaces. A second look finds this successor, because its
+/// transaction had committed before that look began. Looks at a snapshot need none of this: a successor that they miss
+/// is committed after the snapshot, and then so is the end that they read.
+#[derive(Default)]
+pub(crate) struct NowLooks<'p>(Option<&'p Version>);
+
+impl<'p> NowLooks<'p> {
+    /// Returns true if the look before has found the end of this version, too. If not, the caller looks again.
+    #[inline]
+    pub(crate) fn confirm(&mut self, ended: &'p Version) -> bool {
+        self.0.replace(ended).is_some_and(|before| std::ptr::eq(before, ended))
+    }
+}
+
 /// Meaning of a begin or an end word now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
@@ -85,6 +114,17 @@ impl Registry {
             version = version.prev(pin)?;
             passed();
         }
+    }
+
+    /// Looks at a row, from its newest version on, for a `view` of the [`LATEST`](super::slots::LATEST) commits. Such a
+    /// look is not of one moment: see [`NowLooks`].
+    pub(crate) fn look_now<'p>(&self, newest: &'p Version, pin: &'p SnapshotPin, view: View) -> NowLook<'p> {
+        let mut version = newest;
+        while !self.sees(&version.begin, view) {
+            let Some(prev) = version.prev(pin) else { return NowLook::Absent };
+            version = prev;
+        }
+        if self.sees(&version.end, view) { NowLook::Ended(version) } else { NowLook::Exists(version) }
     }
 
     pub(super) fn said(&self, place: &AtomicU64, owner: u64) -> Said {
@@ -206,10 +246,12 @@ pub enum Claim<'p> {
 }
 
 /// Holder of the key that a transaction wants to insert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyHeld {
+#[derive(Clone, Copy)]
+pub(crate) enum KeyHeld<'p> {
     /// No row holds the key, once the transactions that are decided now are done.
     Free,
+    /// The key is free if [`NowLooks`] confirms that the row of this version is gone.
+    Ended(&'p Version),
     /// A row that exists holds the key.
     Taken,
     /// The answer depends on the transaction whose word this is, which is active.
@@ -330,7 +372,11 @@ impl HeldSlot<'_> {
 
     /// Returns the holder of a key that we want, in the newest state of a row: `has_key` tells whether a version has
     /// it.
-    pub(crate) fn key_held(&self, newest: &Version, mut has_key: impl FnMut(&Version) -> bool) -> KeyHeld {
+    pub(crate) fn key_held<'p>(
+        &'p self,
+        newest: &'p Version,
+        mut has_key: impl FnMut(&Version) -> bool,
+    ) -> KeyHeld<'p> {
         let mut next = Some(newest);
         // Creator of the versions met so far, which may still abort.
         let mut pending = None;
@@ -351,7 +397,8 @@ impl HeldSlot<'_> {
                     }
                     return match self.registry.said(&version.end, self.owner) {
                         Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Taken,
-                        Said::Committed(_) | Said::Mine => KeyHeld::Free,
+                        Said::Mine => KeyHeld::Free,
+                        Said::Committed(_) => KeyHeld::Ended(version),
                         Said::Active(word) => KeyHeld::Undecided(word),
                     };
                 }
@@ -363,7 +410,7 @@ impl HeldSlot<'_> {
 
 impl HeldSlot<'_> {
     /// Returns whether the rows of a block, whose begin word this is, hold their keys.
-    pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld {
+    pub(crate) fn block_key_held(&self, since: &AtomicU64) -> KeyHeld<'static> {
         match self.registry.said(since, self.owner) {
             Said::Never | Said::Moved | Said::Aborted(_) => KeyHeld::Free,
             Said::Committed(_) | Said::Mine => KeyHeld::Taken,

@@ -6,7 +6,7 @@
 //! publishing, so one of the two sees the other.
 
 use crate::frozen::block::Block;
-use crate::raw::chain::KeyHeld;
+use crate::raw::chain::{KeyHeld, NowLooks};
 use crate::raw::horizon::Pass;
 use crate::raw::rows::NewestState;
 use crate::raw::slots::HeldSlot;
@@ -54,20 +54,28 @@ pub(crate) fn add(new: &NewKey<'_>, held: &HeldSlot<'_>, buffer: &mut Vec<u8>) -
             present = true;
             return false;
         }
-        state = match table.rows.newest(other, held.pin()) {
-            NewestState::Hot(newest) => held.key_held(newest, |version| table.has_key(index, version, key, buffer)),
-            NewestState::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
-                held.block_key_held(&block.since)
+        let mut looks = NowLooks::default();
+        state = loop {
+            let held = match table.rows.newest(other, held.pin()) {
+                NewestState::Hot(newest) => held.key_held(newest, |version| table.has_key(index, version, key, buffer)),
+                NewestState::Frozen(block, at) if table.block_has_key(index, block, at, key, buffer) => {
+                    held.block_key_held(&block.since)
+                }
+                NewestState::Frozen(..) | NewestState::Nowhere => KeyHeld::Free,
+            };
+            match held {
+                KeyHeld::Ended(version) if looks.confirm(version) => break KeyHeld::Free,
+                KeyHeld::Ended(_) => {}
+                held => break held,
             }
-            NewestState::Frozen(..) | NewestState::Nowhere => KeyHeld::Free,
         };
-        state != KeyHeld::Free
+        !matches!(state, KeyHeld::Free)
     });
     match (result, state) {
         (Ok(()), _) if present => Added::Present,
         (Ok(()), _) => Added::New,
         (Err(_), KeyHeld::Undecided(word)) => Added::Undecided(word),
-        (Err(_), _) => Added::Taken,
+        (Err(_), KeyHeld::Taken | KeyHeld::Free | KeyHeld::Ended(_)) => Added::Taken,
     }
 }
 

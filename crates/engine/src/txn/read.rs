@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::raw::btree::{Cursor, ScanDirection};
-use crate::raw::chain::View;
+use crate::raw::chain::{NowLook, NowLooks, View};
 use crate::raw::rows::NewestState;
 use crate::raw::slots::{COMMANDS_MAX, LATEST};
 use crate::raw::version::RowCell;
@@ -229,7 +229,30 @@ impl<'e> Txn<'e> {
     #[inline]
     pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
         let _call = self.call();
+        if view.snapshot == LATEST {
+            return self.row_now(table, row, view).1;
+        }
         self.visible_at(table, row, table.rows.newest(row, self.held().pin()), view)
+    }
+
+    /// Returns the row as it is now, for a `view` of the latest commits, and the place where the look found it.
+    fn row_now<'t>(&'t self, table: &'t Table, row: u64, view: View) -> (NewestState<'t>, Option<Row<'t>>) {
+        let (registry, pin) = (&self.inner.registry, self.held().pin());
+        let mut looks = NowLooks::default();
+        loop {
+            let newest = table.rows.newest(row, pin);
+            let NewestState::Hot(version) = newest else {
+                return (newest, self.visible_at(table, row, newest, view));
+            };
+            match registry.look_now(version, pin, view) {
+                NowLook::Exists(version) => {
+                    return (newest, Some(Row { id: RowId(row), table, place: RowPlace::Hot(version.image()) }));
+                }
+                NowLook::Absent => return (newest, None),
+                NowLook::Ended(version) if looks.confirm(version) => return (newest, None),
+                NowLook::Ended(_) => {}
+            }
+        }
     }
 
     /// Returns the row as it is now, and as `view` sees it; the first counts as much of our own work as `view`. Both
@@ -242,9 +265,8 @@ impl<'e> Txn<'e> {
         view: View,
     ) -> (Option<Row<'t>>, Option<Row<'t>>) {
         let _call = self.call();
-        let place = table.rows.newest(row, self.held().pin());
-        let latest = View { snapshot: LATEST, ..view };
-        (self.visible_at(table, row, place, latest), self.visible_at(table, row, place, view))
+        let (place, now) = self.row_now(table, row, View { snapshot: LATEST, ..view });
+        (now, self.visible_at(table, row, place, view))
     }
 
     #[inline]
