@@ -7,7 +7,7 @@
 use super::{CatalogSnapshot, Sequence};
 use std::sync::{Arc, LazyLock};
 use types::PG_CATALOG;
-use types::table::ProvidedTable;
+use types::table::{ProvidedColumn, ProvidedTable};
 use types::{Element, Kind};
 
 /// Name of the schema `information_schema`.
@@ -30,6 +30,8 @@ pub struct SystemTable {
     pub oid: u32,
     /// True if the table is a view in PostgreSQL.
     pub is_view: bool,
+    /// Description of a table of this server's own.
+    pub about: Option<&'static str>,
     /// Columns, in their order.
     pub columns: Vec<SystemColumn>,
 }
@@ -43,6 +45,8 @@ pub struct SystemColumn {
     pub kind: Kind,
     /// True if no row has a null here.
     pub not_null: bool,
+    /// Description of a column of a table of this server's own.
+    pub about: Option<&'static str>,
 }
 
 static TABLES: LazyLock<Vec<Arc<SystemTable>>> =
@@ -54,13 +58,14 @@ fn table_of(line: &str) -> Option<SystemTable> {
     let columns = parts.next()?.split(',').filter_map(|column| {
         let (column, not_null) = column.strip_suffix('!').map_or((column, false), |column| (column, true));
         let (name, kind) = column.split_once(':')?;
-        Some(SystemColumn { name: name.to_owned(), kind: column_kind(kind), not_null })
+        Some(SystemColumn { name: name.to_owned(), kind: column_kind(kind), not_null, about: None })
     });
     Some(SystemTable {
         schema: schema.to_owned(),
         name: name.to_owned(),
         oid: number.parse().ok()?,
         is_view: relkind == "v",
+        about: None,
         columns: columns.collect(),
     })
 }
@@ -88,12 +93,18 @@ pub fn provided(snapshot: Option<&CatalogSnapshot>) -> impl Iterator<Item = Arc<
     let provider = snapshot.and_then(|snapshot| snapshot.provider.as_ref());
     let tables = provider.map(|provider| provider.tables()).unwrap_or_default();
     tables.into_iter().chain(provider.map(|_| locks_table())).zip(FIRST..).map(|(table, oid)| {
-        let columns = table.columns.into_iter().map(|(name, kind)| SystemColumn { name, kind, not_null: false });
+        let columns = table.columns.into_iter().map(|ProvidedColumn { name, kind, about }| SystemColumn {
+            name: name.to_owned(),
+            kind,
+            not_null: false,
+            about: Some(about),
+        });
         Arc::new(SystemTable {
             schema: OWN_SCHEMA.to_owned(),
-            name: table.name,
+            name: table.name.to_owned(),
             oid,
             is_view: true,
+            about: Some(table.about),
             columns: columns.collect(),
         })
     })
@@ -126,12 +137,13 @@ pub fn numbered(oid: u32, snapshot: Option<&CatalogSnapshot>) -> Option<Arc<Syst
 
 /// Returns a sequence as a table of its one row.
 pub fn sequence_table(sequence: &Sequence) -> SystemTable {
-    let column = |(name, kind): (&str, Kind)| SystemColumn { name: name.to_owned(), kind, not_null: true };
+    let column = |(name, kind): (&str, Kind)| SystemColumn { name: name.to_owned(), kind, not_null: true, about: None };
     SystemTable {
         schema: String::new(),
         name: sequence.name.clone(),
         oid: sequence.oid,
         is_view: false,
+        about: None,
         columns: OF_SEQUENCE.into_iter().map(column).collect(),
     }
 }
@@ -140,22 +152,22 @@ pub fn sequence_table(sequence: &Sequence) -> SystemTable {
 pub const OF_SEQUENCE: [(&str, Kind); 3] =
     [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
 
-/// Columns of `overtake.locks`.
+/// Definition of `overtake.locks`.
 fn locks_table() -> ProvidedTable {
-    let columns = [
-        ("relation", Kind::Regclass),
-        ("row", Kind::Int8),
-        ("advisory", Kind::Text),
-        ("mode", Kind::Text),
-        ("granted", Kind::Bool),
-        ("woken", Kind::Bool),
-        ("pid", Kind::Int4),
-        ("class", Kind::Text),
-        ("transaction", Kind::Int8),
-        ("blocked_by", Kind::Array(Element::Int4)),
-    ];
-    ProvidedTable {
-        name: "locks".to_owned(),
-        columns: columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect(),
-    }
+    ProvidedTable::new(
+        "locks",
+        "Locks that transactions and sessions hold or wait for.",
+        &[
+            ("relation", Kind::Regclass, "Table or sequence; NULL for an advisory lock."),
+            ("row", Kind::Int8, "Number of the row; NULL if the lock is not on a row."),
+            ("advisory", Kind::Text, "Key of an advisory lock: one number or two; NULL for other locks."),
+            ("mode", Kind::Text, "Mode of the lock."),
+            ("granted", Kind::Bool, "True if the lock is held, false if it is waited for."),
+            ("woken", Kind::Bool, "True if the waiter was woken and will look again."),
+            ("pid", Kind::Int4, "PID of the session; NULL for a transaction of the server itself."),
+            ("class", Kind::Text, "Class of the transaction."),
+            ("transaction", Kind::Int8, "Number of the transaction; NULL for a lock of the session."),
+            ("blocked_by", Kind::Array(Element::Int4), "PIDs of the sessions that block it; NULL if the lock is held."),
+        ],
+    )
 }

@@ -74,14 +74,6 @@ fn times(times: &Times) -> NamedRow {
     ]
 }
 
-const TIMES: [(&str, Kind); 5] = [
-    ("calls", Kind::Int8),
-    ("total_ms", Kind::Float8),
-    ("p50_ms", Kind::Float8),
-    ("p99_ms", Kind::Float8),
-    ("max_ms", Kind::Float8),
-];
-
 /// State of a long statement whose threads get no processor time.
 const STARVED: &str = "starved";
 
@@ -202,42 +194,90 @@ impl Views {
     }
 }
 
+/// Definitions of the views whose rows are made here.
+fn definitions() -> [ProvidedTable; 5] {
+    use Kind::{Bool, Float8, Int4, Int8, Text, Timestamptz};
+    [
+        ProvidedTable::new(
+            "activity",
+            "Sessions, with the class of each.",
+            &[
+                ("pid", Int4, "PID of the session, as `pg_backend_pid()` returns it."),
+                ("usename", Text, "Name of the role."),
+                ("datname", Text, "Name of the database."),
+                ("application_name", Text, "Name of the application, as the client reports it."),
+                ("client", Text, "Address of the client; NULL for a Unix socket."),
+                ("class", Text, "Class of its transaction: `low`, `normal` or `high`."),
+                (
+                    "state",
+                    Text,
+                    "`active`; `waiting`, for a lock; `starved`, a long query whose threads get no \
+                     processor; `idle`; `idle in transaction`; `idle in transaction (aborted)`.",
+                ),
+                ("query", Text, "Statement that runs, or that ran last."),
+                ("backend_start", Timestamptz, "Start of the session."),
+                ("query_start", Timestamptz, "Start of the statement."),
+            ],
+        ),
+        ProvidedTable::new(
+            "scheduler",
+            "Scheduler of analytics, by class.",
+            &[
+                ("class", Text, "Class of the queries: `low`, `normal` or `high`."),
+                ("workers", Int8, "Worker threads."),
+                ("running", Int8, "Queries that run."),
+                ("waiting", Int8, "Queries that wait for a place."),
+                ("memory_bytes", Int8, "Memory that the queries use."),
+                ("starved", Bool, "True if the worker threads get no processor."),
+            ],
+        ),
+        ProvidedTable::new(
+            "stages",
+            "Stages of statements, by class: where their time goes.",
+            &[
+                ("class", Text, "Class of the statements."),
+                ("stage", Text, "`gate`, `parse`, `run`, `wait`, `commit` or `reply`."),
+                ("calls", Int8, "Number of times."),
+                ("total_ms", Float8, "Sum of the times."),
+                ("p50_ms", Float8, "Median of the times."),
+                ("p99_ms", Float8, "99th percentile of the times."),
+                ("max_ms", Float8, "Maximum of the times."),
+            ],
+        ),
+        ProvidedTable::new(
+            "statements",
+            "Statements without their literals, with their times.",
+            &[
+                ("query", Text, "Text of the statement, with parameters in place of literals."),
+                ("rows", Int8, "Rows returned or changed."),
+                ("errors", Int8, "Executions that failed."),
+                ("calls", Int8, "Executions."),
+                ("total_ms", Float8, "Sum of the execution times."),
+                ("p50_ms", Float8, "Median of the execution times."),
+                ("p99_ms", Float8, "99th percentile of the execution times."),
+                ("max_ms", Float8, "Maximum of the execution times."),
+                ("parse_ms", Float8, "Sum of the times of parsing and planning."),
+                ("run_ms", Float8, "Sum of the times of running."),
+                ("wait_ms", Float8, "Sum of the times of waiting, for locks and for workers of analytics."),
+            ],
+        ),
+        ProvidedTable::new(
+            "transactions",
+            "Open transactions.",
+            &[
+                ("session", Text, "Name of the session; NULL for a transaction of the server itself."),
+                ("class", Text, "Class of the transaction."),
+                ("open_ms", Float8, "Time since its start."),
+                ("writes", Int8, "Number of changes that it has made."),
+            ],
+        ),
+    ]
+}
+
 impl Provider for Views {
     fn tables(&self) -> Vec<ProvidedTable> {
-        use Kind::{Bool, Float8, Int4, Int8, Text, Timestamptz};
-        let activity = [
-            ("pid", Int4),
-            ("usename", Text),
-            ("datname", Text),
-            ("application_name", Text),
-            ("client", Text),
-            ("class", Text),
-            ("state", Text),
-            ("query", Text),
-            ("backend_start", Timestamptz),
-            ("query_start", Timestamptz),
-        ];
-        let stages = [&[("class", Text), ("stage", Text)][..], &TIMES].concat();
-        let before = [("query", Text), ("rows", Int8), ("errors", Int8)];
-        let after = [("parse_ms", Float8), ("run_ms", Float8), ("wait_ms", Float8)];
-        let statements = [&before[..], &TIMES, &after].concat();
-        let transactions = [("session", Text), ("class", Text), ("open_ms", Float8), ("writes", Int8)];
-        let scheduler = [
-            ("class", Text),
-            ("workers", Int8),
-            ("running", Int8),
-            ("waiting", Int8),
-            ("memory_bytes", Int8),
-            ("starved", Bool),
-        ];
         let mut tables = Vec::from(memory::tables());
-        tables.extend([
-            ProvidedTable::new("activity", &activity),
-            ProvidedTable::new("scheduler", &scheduler),
-            ProvidedTable::new("stages", &stages),
-            ProvidedTable::new("statements", &statements),
-            ProvidedTable::new("transactions", &transactions),
-        ]);
+        tables.extend(definitions());
         tables.extend(server::door::lines::tables());
         tables
     }

@@ -6,7 +6,7 @@ use crate::servers::nodes::Nodes;
 use server::door::Door;
 use server::door::lines as gate;
 use types::Kind;
-use types::table::{NamedRows, ProvidedTable};
+use types::table::{NamedRows, ProvidedColumn, ProvidedTable};
 
 /// Returns the view of this name. The forecast takes a while.
 pub(super) fn table(nodes: &Nodes, name: &'static str) -> ResultTable {
@@ -19,10 +19,10 @@ pub(super) fn history(nodes: &Nodes, seconds: Option<u32>) -> ResultTable {
 }
 
 /// Returns the view of this name, with the lines of each server's admission control.
-fn each(nodes: &Nodes, name: &str, lines_of: impl Fn(&Door) -> NamedRows) -> ResultTable {
-    let none = || ProvidedTable { name: name.to_owned(), columns: Vec::new() };
+fn each(nodes: &Nodes, name: &'static str, lines_of: impl Fn(&Door) -> NamedRows) -> ResultTable {
+    let none = || ProvidedTable::new(name, "", &[]);
     let mut view = gate::tables().into_iter().find(|table| table.name == name).unwrap_or_else(none);
-    view.columns.push(("server".to_owned(), Kind::Text));
+    view.columns.push(ProvidedColumn { name: "server", kind: Kind::Text, about: "Name of the server." });
     let lines = nodes.all().iter().flat_map(|node| {
         let lines = lines_of(&node.door).into_iter();
         lines.map(|mut line| {

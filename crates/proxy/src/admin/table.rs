@@ -23,7 +23,8 @@ impl ResultTable {
 
     /// Table of one of the views.
     pub(super) fn of_view(view: ProvidedTable, lines: NamedRows) -> ResultTable {
-        ResultTable { columns: view.columns, lines }
+        let columns = view.columns.into_iter().map(|column| (column.name.to_owned(), column.kind)).collect();
+        ResultTable { columns, lines }
     }
 
     /// Writes `RowDescription` and the rows.

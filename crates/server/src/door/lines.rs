@@ -22,66 +22,157 @@ pub fn lines(door: &Door, table: &str) -> NamedRows {
     }
 }
 
-/// Names and columns of the tables.
+/// Definitions of the tables. `lines` and the functions below it return the values in the order of these columns.
 pub fn tables() -> [ProvidedTable; 8] {
-    // `lines` and the functions below it return the values in the order of these columns.
     use Kind::{Bool, Float8, Int8, Text};
-    let gate = [
-        &[("class", Text)][..],
-        &["slots", "waiting", "held_back", "lent", "arrived", "done", "failed"].map(|name| (name, Int8)),
-        &["response_ms", "demand_ms", "c2", "wait_p50_ms", "wait_p99_ms", "wait_max_ms"].map(|name| (name, Float8)),
-        &["inside_p50_ms", "inside_p99_ms", "inside_max_ms"].map(|name| (name, Float8)),
-        &["idle_p50_ms", "idle_p99_ms", "idle_max_ms"].map(|name| (name, Float8)),
-    ]
-    .concat();
-    let gate_histogram = [
-        &[("class", Text), ("what", Text)][..],
-        &["lower_us", "upper_us"].map(|name| (name, Float8)),
-        &[("count", Int8)],
-    ]
-    .concat();
-    let mpl = [
-        &[("mode", Text), ("mpl", Int8), ("phase", Text)][..],
-        &["slots", "extra_slots", "transactions"].map(|name| (name, Int8)),
-        &["throughput", "throughput_off", "response_ms", "active", "saturated", "c2"].map(|name| (name, Float8)),
-        &["lent_total", "held_back_total", "extra_total", "turned_away_total", "timed_out_total"]
-            .map(|name| (name, Int8)),
-        &["given_up_total", "demoted_total", "cancelled_total"].map(|name| (name, Int8)),
-        &[("dominating", Text), ("source", Text)],
-    ]
-    .concat();
-    let mpl_log = [
-        &[("seconds_ago", Float8), ("mpl", Int8), ("next_mpl", Int8), ("reason", Text), ("completions", Int8)][..],
-        &["throughput", "throughput_off", "response_ms", "saturated", "c2"].map(|name| (name, Float8)),
-    ]
-    .concat();
-    let mpl_forecast = [
-        &[("mpl", Int8)][..],
-        &["throughput", "response_ms", "first_ms", "first_times"].map(|name| (name, Float8)),
-        &[("is_enough", Bool), ("source", Text)],
-    ]
-    .concat();
-    let mpl_history = [
-        &["seconds_ago", "seconds"].map(|name| (name, Float8))[..],
-        &[("mpl", Int8)],
-        &["active", "waiting", "throughput", "response_ms"].map(|name| (name, Float8)),
-    ]
-    .concat();
-    let resources = [
-        &[("resource", Text), ("share", Float8), ("dominates", Bool)][..],
-        &["busy", "host_busy", "demand_ms"].map(|name| (name, Float8)),
-        &[("samples", Int8), ("source", Text)],
-    ]
-    .concat();
+    const SOURCE: &str = "Source of the model: `assumed`, `configured`, `stage clock` or `wait events`.";
     [
-        ProvidedTable::new("gate", &gate),
-        ProvidedTable::new("gate_histogram", &gate_histogram),
-        ProvidedTable::new("gate_resources", &resources),
-        ProvidedTable::new("mpl", &mpl),
-        ProvidedTable::new("mpl_forecast", &mpl_forecast),
-        ProvidedTable::new("mpl_history", &mpl_history),
-        ProvidedTable::new("mpl_log", &mpl_log),
-        ProvidedTable::new("mpl_verdict", &[("mode", Text), ("mpl", Int8), ("verdict", Text), ("source", Text)]),
+        ProvidedTable::new(
+            "gate",
+            "Classes at the gate, with the times of their transactions: before admission, active inside, and idle inside, \
+             while the client keeps the transaction open without a statement.",
+            &[
+                ("class", Text, "Name of the class."),
+                ("slots", Int8, "Slots that its transactions use."),
+                ("waiting", Int8, "Transactions that wait for admission, including those held back."),
+                ("held_back", Int8, "Transactions that wait because others use their hot keys."),
+                ("lent", Int8, "Transactions that wait for their clients and have lent their slots."),
+                ("arrived", Int8, "Transactions that have arrived, without those turned away."),
+                ("done", Int8, "Transactions that have ended well."),
+                ("failed", Int8, "Transactions that have failed."),
+                ("response_ms", Float8, "Mean time from arrival to end, without the client's own time."),
+                ("demand_ms", Float8, "Mean work of a transaction, as time of one processor."),
+                ("c2", Float8, "Squared coefficient of variation of the work."),
+                ("wait_p50_ms", Float8, "Median of the time before admission."),
+                ("wait_p99_ms", Float8, "99th percentile of it."),
+                ("wait_max_ms", Float8, "Maximum of it."),
+                ("inside_p50_ms", Float8, "Median of the time active inside."),
+                ("inside_p99_ms", Float8, "99th percentile of it."),
+                ("inside_max_ms", Float8, "Maximum of it."),
+                ("idle_p50_ms", Float8, "Median of the time idle inside."),
+                ("idle_p99_ms", Float8, "99th percentile of it."),
+                ("idle_max_ms", Float8, "Maximum of it."),
+            ],
+        ),
+        ProvidedTable::new(
+            "gate_histogram",
+            "Histograms of the times of each class, without empty buckets.",
+            &[
+                ("class", Text, "Name of the class."),
+                ("what", Text, "Time measured: `wait`, `inside` or `idle`."),
+                ("lower_us", Float8, "Lower bound of the bucket, in microseconds."),
+                ("upper_us", Float8, "Upper bound of the bucket, in microseconds."),
+                ("count", Int8, "Number of times in the bucket."),
+            ],
+        ),
+        ProvidedTable::new(
+            "gate_resources",
+            "Resources on which transactions inside spend their time.",
+            &[
+                ("resource", Text, "`processor`, `lock`, `io`, `log`, `client` or `other`."),
+                ("share", Float8, "Share of the time of transactions inside, from 0 to 1."),
+                ("dominates", Bool, "True if transactions spend most of their time inside the database here."),
+                ("busy", Float8, "Share of the resource's servers that work; NULL if unknown."),
+                ("host_busy", Float8, "Share of the machine's processors that work for any process; NULL if unknown."),
+                ("demand_ms", Float8, "Time that a transaction needs of the resource; NULL if unknown."),
+                ("samples", Int8, "Number of samples behind these figures."),
+                ("source", Text, "Source of the figures: `assumed`, `configured`, `stage clock` or `wait events`."),
+            ],
+        ),
+        ProvidedTable::new(
+            "mpl",
+            "The limit of active transactions (multiprogramming limit, MPL), the state of its controller, and counts since \
+             the start.",
+            &[
+                ("mode", Text, "`off`, `observe`, `fixed` or `auto`."),
+                ("mpl", Int8, "Limit in force; NULL while the gate only observes."),
+                ("phase", Text, "`searching` or `holding`; NULL without a controller."),
+                ("slots", Int8, "Slots in use."),
+                ("extra_slots", Int8, "Slots in use beyond the limit."),
+                ("transactions", Int8, "Transactions that the gate knows."),
+                ("throughput", Float8, "Transactions per second that complete."),
+                (
+                    "throughput_off",
+                    Float8,
+                    "Half the width of the confidence interval of the throughput, as a share of it.",
+                ),
+                ("response_ms", Float8, "Mean time from arrival to end."),
+                ("active", Float8, "Mean number of active transactions."),
+                ("saturated", Float8, "Share of the time in which a transaction waited for admission, from 0 to 1."),
+                ("c2", Float8, "Squared coefficient of variation of the work of a transaction."),
+                ("lent_total", Int8, "Slots lent by transactions that waited for their clients."),
+                ("held_back_total", Int8, "Transactions that had to wait because of their hot keys."),
+                ("extra_total", Int8, "Slots given beyond the limit."),
+                ("turned_away_total", Int8, "Transactions turned away because too many waited."),
+                ("timed_out_total", Int8, "Transactions turned away because they had waited too long."),
+                ("given_up_total", Int8, "Transactions whose clients gave up while they waited."),
+                ("demoted_total", Int8, "Transactions that ran too long and were moved to another class."),
+                ("cancelled_total", Int8, "Transactions that ran too long and were cancelled."),
+                (
+                    "dominating",
+                    Text,
+                    "Resource on which transactions spend most of their time; NULL if none dominates.",
+                ),
+                ("source", Text, SOURCE),
+            ],
+        ),
+        ProvidedTable::new(
+            "mpl_forecast",
+            "Forecast of what other limits would do.",
+            &[
+                ("mpl", Int8, "Limit."),
+                ("throughput", Float8, "Transactions per second at this limit."),
+                ("response_ms", Float8, "Mean time from arrival to end at this limit."),
+                ("first_ms", Float8, "The same for a transaction that goes before all others."),
+                ("first_times", Float8, "Factor by which that is shorter than the mean time now."),
+                ("is_enough", Bool, "True if the limit costs almost no throughput."),
+                ("source", Text, SOURCE),
+            ],
+        ),
+        ProvidedTable::new(
+            "mpl_history",
+            "History of the gate: one row for each second of the last hour, and for each minute of the last day.",
+            &[
+                ("seconds_ago", Float8, "Age of the end of the interval."),
+                ("seconds", Float8, "Length of the interval."),
+                ("mpl", Int8, "Limit at the end of the interval; NULL while the gate only observes."),
+                ("active", Float8, "Mean number of active transactions."),
+                ("waiting", Float8, "Mean number of transactions that waited for admission."),
+                ("throughput", Float8, "Transactions per second that completed."),
+                ("response_ms", Float8, "Mean time from arrival to end; NULL if no transaction completed."),
+            ],
+        ),
+        ProvidedTable::new(
+            "mpl_log",
+            "Observations of the controller, and what followed from each.",
+            &[
+                ("seconds_ago", Float8, "Age of the observation."),
+                ("mpl", Int8, "Limit that was observed."),
+                ("next_mpl", Int8, "Limit that follows."),
+                ("reason", Text, "Reason, in words."),
+                ("completions", Int8, "Number of transactions that completed."),
+                ("throughput", Float8, "Transactions per second that completed."),
+                (
+                    "throughput_off",
+                    Float8,
+                    "Half the width of the confidence interval of the throughput, as a share of it.",
+                ),
+                ("response_ms", Float8, "Mean time from arrival to end."),
+                ("saturated", Float8, "Share of the time in which a transaction waited for admission, from 0 to 1."),
+                ("c2", Float8, "Squared coefficient of variation of the work of a transaction."),
+            ],
+        ),
+        ProvidedTable::new(
+            "mpl_verdict",
+            "One sentence on the limit: what the lowest one that costs almost nothing would do, that no gain is expected, \
+             or why nothing can be said.",
+            &[
+                ("mode", Text, "`off`, `observe`, `fixed` or `auto`."),
+                ("mpl", Int8, "Limit that the sentence recommends; NULL if it recommends none."),
+                ("verdict", Text, "The sentence."),
+                ("source", Text, SOURCE),
+            ],
+        ),
     ]
 }
 

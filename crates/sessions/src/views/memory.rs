@@ -62,9 +62,44 @@ fn shares(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> Vec<Share> {
 
 pub(super) fn tables() -> [ProvidedTable; 2] {
     use Kind::{Int4, Int8, Text};
-    let shares = [("kind", Text), ("name", Text), ("pid", Int4), ("part", Text), ("bytes", Int8)];
-    let total = [("held_bytes", Int8), ("limit_bytes", Int8), ("resident_bytes", Int8), ("resident_limit_bytes", Int8)];
-    [ProvidedTable::new("memory", &shares), ProvidedTable::new("memory_total", &total)]
+    [
+        ProvidedTable::new(
+            "memory",
+            "Holders of memory. The rows add up to the bytes that the allocator has given out.",
+            &[
+                (
+                    "kind",
+                    Text,
+                    "`table`, `dropped table`, `session`, `sessions`, `engine`, `allocator`, or `others` for memory that \
+                     no holder reports.",
+                ),
+                ("name", Text, "Name of the table; NULL for other kinds."),
+                ("pid", Int4, "PID of the session; NULL for other kinds."),
+                (
+                    "part",
+                    Text,
+                    "Use of the memory: `rows`, `garbage`, `indexes`; `results`, `sorts`, `windows`, `hash tables`, \
+                     `transaction`, `advisory locks`; `unfinished messages`; `write sets`, `garbage queues`; \
+                     `freed blocks`; `others`.",
+                ),
+                ("bytes", Int8, "Bytes held."),
+            ],
+        ),
+        ProvidedTable::new(
+            "memory_total",
+            "Memory of the process, with its limits.",
+            &[
+                ("held_bytes", Int8, "Bytes of blocks that the allocator has given out."),
+                ("limit_bytes", Int8, "Bytes of blocks beyond which statements are refused; NULL without a limit."),
+                ("resident_bytes", Int8, "Resident bytes of the process, without files."),
+                (
+                    "resident_limit_bytes",
+                    Int8,
+                    "Resident bytes beyond which statements are refused; NULL without a limit.",
+                ),
+            ],
+        ),
+    ]
 }
 
 pub(super) fn lines(engine: &Engine, is_idle: impl Fn(u32) -> bool) -> NamedRows {

@@ -16,6 +16,7 @@ mod others;
 mod parking;
 mod psql;
 mod real;
+mod reference;
 mod simple;
 mod startup;
 mod streams;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             testkit::test!(simple::blocks_and_failed_blocks),
             testkit::test!(simple::bad_messages_end_the_query_or_the_session),
             testkit::test!(simple::large_results_pass),
+            testkit::test!(reference::the_page_of_views_is_what_the_server_says),
             testkit::test!(streams::an_endless_result_begins_at_once_and_takes_no_memory),
             testkit::test!(streams::clients_that_do_not_read_cost_little_and_end_at_once),
             testkit::test!(streams::streamed_rows_are_whole_and_in_order),

@@ -56,7 +56,7 @@ impl Spy {
 impl Provider for Spy {
     fn tables(&self) -> Vec<ProvidedTable> {
         self.note("looked up");
-        vec![ProvidedTable::new("thread", &[("name", Kind::Text)])]
+        vec![ProvidedTable::new("thread", "Threads.", &[("name", Kind::Text, "Name.")])]
     }
 
     fn role_of(&self, _pid: i32) -> Option<String> {

@@ -64,13 +64,25 @@ fn comment(env: &dyn CallContext, of: u32, column: i64) -> SqlResult<Datum> {
     let snapshot = snapshot(env)?;
     let usual = snapshot.state.schema_numbered(of).filter(|schema| schema.name == catalog::PUBLIC && column == 0);
     let said = snapshot.state.comment(of, column as i16).or(usual.map(|_| "standard public schema"));
-    or_null(said.map(str::to_owned))
+    or_null(said.or_else(|| own_comment(snapshot, of, column)).map(str::to_owned))
+}
+
+/// Returns the description of a table of the schema `overtake`, or of one of its columns.
+fn own_comment(snapshot: &CatalogSnapshot, of: u32, column: i64) -> Option<&'static str> {
+    let table = catalog::system::provided(Some(snapshot)).find(|table| table.oid == of)?;
+    match usize::try_from(column).ok()?.checked_sub(1) {
+        None => table.about,
+        Some(at) => table.columns.get(at)?.about,
+    }
 }
 
 fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let of = number(&args[0])?;
     let is_of = match args.get(1).map(words).transpose()? {
-        None | Some("pg_class") => snapshot(env)?.state.relation_numbered(of).is_some(),
+        None | Some("pg_class") => {
+            let snapshot = snapshot(env)?;
+            snapshot.state.relation_numbered(of).is_some() || own_comment(snapshot, of, 0).is_some()
+        }
         Some("pg_constraint") => {
             snapshot(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
         }

@@ -329,6 +329,12 @@ fn descriptions(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlRes
         let usual = (schema.name == catalog::PUBLIC).then_some("standard public schema");
         add(PG_NAMESPACE, schema.oid, 0, state.comment(schema.oid, 0).or(usual));
     }
+    for table in catalog::system::provided(Some(source.snapshot)) {
+        add(PG_CLASS, table.oid, 0, table.about);
+        for (number, column) in (1..).zip(&table.columns) {
+            add(PG_CLASS, table.oid, number, column.about);
+        }
+    }
     for relation in state.relations() {
         let of = relation.oid();
         add(PG_CLASS, of, 0, state.comment(of, 0));
