@@ -242,8 +242,7 @@ impl<'t> Lexer<'t> {
                     self.at += 1;
                 }
                 (b' ' | b'\t' | b'\x0c', _) => self.at += 1,
-                // A comment may be there once a line has ended.
-                (b'-', b'-') if has_line => self.skip(|byte| !matches!(byte, b'\n' | b'\r'))?,
+                (b'-', b'-') => self.skip(|byte| !matches!(byte, b'\n' | b'\r'))?,
                 (b'\'', _) if has_line => {
                     self.at += 1;
                     return Ok(true);

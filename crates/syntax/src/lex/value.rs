@@ -65,7 +65,15 @@ pub fn string(text: &str, token: Token) -> SqlResult<String> {
                 escaped(rest, bytes).map_err(|fault| fault.error(text, token, at))
             };
             let bytes = quoted(own, 1, escape)?;
-            String::from_utf8(bytes).map_err(|error| not_utf8(error.as_bytes(), error.utf8_error().valid_up_to()))
+            // An escape can give any byte: the first that is no text is reported, and NUL is none.
+            let zero = bytes.iter().position(|byte| *byte == 0);
+            match String::from_utf8(bytes) {
+                Ok(value) => zero.map_or(Ok(value), |_| Err(not_utf8(&[0], 0))),
+                Err(error) => {
+                    let bad = error.utf8_error().valid_up_to();
+                    Err(not_utf8(error.as_bytes(), zero.map_or(bad, |zero| zero.min(bad))))
+                }
+            }
         }
         Lexeme::UnicodeText => {
             let (literal, escape) = with_escape(text, token)?;
@@ -346,6 +354,7 @@ mod tests {
         for (text, value) in [
             ("'it''s'", "it's"),
             ("'a' \n 'b'\n--it's\n'c'''", "abc'"),
+            ("'a' -- it's\n'b'", "ab"),
             ("''", ""),
             ("'a\\n'", "a\\n"),
             ("e'a\\n\\t\\\\\\'\\x41\\101\\u00e9\\U0001F600\\uD83D\\uDE00\\q\\é''z'", "a\n\t\\'AAé😀😀qé'z"),
@@ -372,6 +381,9 @@ mod tests {
             ("e'\\u12'", "invalid Unicode escape (SQLSTATE 22025)"),
             ("e'\\uD83D x'", "invalid Unicode surrogate pair at or near \"\\uD83D x'\" (SQLSTATE 42601)"),
             ("e'\\xff'", "invalid byte sequence for encoding \"UTF8\": 0xff (SQLSTATE 22021)"),
+            ("e'abc\\0def'", "invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)"),
+            ("e'\\x00'", "invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)"),
+            ("e'\\400\\777'", "invalid byte sequence for encoding \"UTF8\": 0x00 (SQLSTATE 22021)"),
             ("U&'\\zzzz'", "invalid Unicode escape (SQLSTATE 42601)"),
         ] {
             assert_eq!(read(text), Err(error.to_owned()), "{text}");
