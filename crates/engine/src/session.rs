@@ -199,6 +199,14 @@ impl Session {
         self.retries
     }
 
+    /// Has the open transaction refuse writes from its next statement on, or accept them again. A transaction that was
+    /// begun as READ ONLY refuses them in any case.
+    pub fn set_writable(&mut self, is_writable: bool) {
+        if let Some(open) = &mut self.open {
+            open.set_writable(is_writable);
+        }
+    }
+
     /// Changes the longest wait for one lock.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.options.lock_timeout = timeout;

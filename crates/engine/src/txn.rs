@@ -155,6 +155,11 @@ impl AtDecision for () {
 }
 
 impl Suspended {
+    /// See [`crate::Session::set_writable`].
+    pub(crate) fn set_writable(&mut self, is_writable: bool) {
+        self.begin.refuses_writes = !is_writable;
+    }
+
     pub(crate) fn slot(&self) -> usize {
         slot_of(self.hold.owner())
     }
@@ -414,12 +419,12 @@ impl<'e> Txn<'e> {
         lost(self.held())
     }
 
-    /// Fails if the transaction is declared READ ONLY.
+    /// Fails if the transaction is declared READ ONLY, or may write no more.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]
     pub fn check_writable(&self) -> Result<()> {
-        if self.begin.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+        if self.begin.read_only || self.begin.refuses_writes { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
     /// Returns the view of a read of the newest committed versions, and of our own commands before this one.

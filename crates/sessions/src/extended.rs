@@ -256,6 +256,14 @@ impl Session {
             self.tell_columns();
         }
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
+        // A portal that may not run now may run after a rollback to a savepoint.
+        match &held.state {
+            State::Ready => self.sql.check_runnable(&held.portal)?,
+            State::Rows(..) | State::Exhausted(_) if self.sql.status() == TransactionStatus::Failed => {
+                return Err(errors::aborted().into());
+            }
+            State::Rows(..) | State::Exhausted(_) | State::Ended => {}
+        }
         // The state is taken out while the portal runs. If anything fails, the portal stays ended.
         let state = std::mem::replace(&mut held.state, State::Ended);
         match state {

@@ -55,6 +55,14 @@ impl Open {
         self.suspended.as_ref().map_or(0, Suspended::weight)
     }
 
+    /// See [`Session::set_writable`].
+    pub(super) fn set_writable(&mut self, is_writable: bool) {
+        self.begin.refuses_writes = !is_writable;
+        if let Some(suspended) = &mut self.suspended {
+            suspended.set_writable(is_writable);
+        }
+    }
+
     /// Checks that a statement may begin.
     fn check(&mut self) -> Result<()> {
         match self.state {

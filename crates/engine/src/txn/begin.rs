@@ -20,6 +20,8 @@ pub struct Begin {
     pub(crate) class: Class,
     pub(crate) isolation: Isolation,
     pub(crate) read_only: bool,
+    /// True while the transaction refuses writes, though it was not begun as READ ONLY.
+    pub(crate) refuses_writes: bool,
     pub(crate) deferrable: bool,
 }
 
@@ -27,7 +29,7 @@ impl Begin {
     /// Returns a READ COMMITTED transaction of this class: a more important transaction may take the rows of a less
     /// important one.
     pub const fn new(class: Class) -> Begin {
-        Begin { class, isolation: Isolation::ReadCommitted, read_only: false, deferrable: false }
+        Begin { class, isolation: Isolation::ReadCommitted, read_only: false, refuses_writes: false, deferrable: false }
     }
 
     /// Returns the class of the transaction.

@@ -93,6 +93,30 @@ pub fn portals_end_with_their_transaction() {
     assert_eq!(ask(&mut client, &[execute("p", 1)]), gone);
 }
 
+/// A failed transaction refuses a portal that is open, and leaves it as it was.
+pub fn a_portal_refused_in_a_failed_transaction_goes_on_later() {
+    let real = Real::new();
+    let mut client = real.raw_client();
+    assert_eq!(client.ask(&query("begin")), "C(BEGIN) Z(T)");
+    let open = [parse("r", &rows(4), &[]), bind("p", "r", &[], &[], &[]), bind("", "r", &[], &[], &[])];
+    assert_eq!(ask(&mut client, &open), "1 2 2 Z(T)");
+    assert_eq!(ask(&mut client, &[execute("p", 2)]), "D(1,row 1) D(2,row 2) s Z(T)");
+    assert_eq!(ask(&mut client, &[bind("q", "r", &[], &[], &[])]), "2 Z(T)");
+    assert_eq!(client.ask(&query("savepoint b")), "C(SAVEPOINT) Z(T)");
+    let error = "E(ERROR|22012|division by zero) Z(E)";
+    assert_eq!(
+        ask(&mut client, &[parse("f", FAILS, &[]), bind("", "f", &[], &[], &[]), execute("", 0)]),
+        format!("1 2 {error}")
+    );
+    let aborted = "current transaction is aborted, commands ignored until end of transaction block";
+    for portal in ["p", "q"] {
+        assert_eq!(ask(&mut client, &[execute(portal, 2)]), format!("E(ERROR|25P02|{aborted}) Z(E)"));
+    }
+    assert_eq!(client.ask(&query("rollback to b")), "C(ROLLBACK) Z(T)");
+    assert_eq!(ask(&mut client, &[execute("p", 0)]), "D(3,row 3) D(4,row 4) C(SELECT 2) Z(T)");
+    assert_eq!(ask(&mut client, &[execute("q", 1)]), "D(1,row 1) s Z(T)");
+}
+
 pub fn errors_by_name_and_number() {
     let real = Real::new();
     let mut client = real.raw_client();

@@ -53,6 +53,61 @@ pub fn several_statements_are_one_transaction() {
     assert_eq!(client.ask(&query(COUNT)), left);
 }
 
+/// As in PostgreSQL, commands for transaction blocks work in a message with several statements, but for savepoints, and
+/// those that cannot be part of a block are refused.
+pub fn several_statements_are_a_transaction_block() {
+    let real = Real::new();
+    let mut client = real.raw_client_after("create table t (n int primary key)");
+    let one = |name: &str, value: &str| format!("T({name}:25:0) D({value}) C(SHOW)");
+    let level = "set transaction isolation level serializable; insert into t values (1); show transaction_isolation";
+    let shown = one("transaction_isolation", "serializable");
+    assert_eq!(client.ask(&query(level)), format!("C(SET) C(INSERT 0 1) {shown} Z(I)"));
+    let usual = one("transaction_isolation", "read committed");
+    assert_eq!(client.ask(&query("show transaction_isolation")), format!("{usual} Z(I)"));
+    let local = "set local lock_timeout = '123ms'; show lock_timeout";
+    assert_eq!(client.ask(&query(local)), format!("C(SET) {} Z(I)", one("lock_timeout", "123ms")));
+    assert_eq!(client.ask(&query("show lock_timeout")), format!("{} Z(I)", one("lock_timeout", "0")));
+    let warning = "N(WARNING|25P01|SET LOCAL can only be used in transaction blocks)";
+    assert_eq!(client.ask(&query("set local lock_timeout = '123ms'")), format!("{warning} C(SET) Z(I)"));
+    let lock = "lock table t in exclusive mode; update t set n = 2";
+    assert_eq!(client.ask(&query(lock)), "C(LOCK TABLE) C(UPDATE 1) Z(I)");
+    let cursor = "declare c cursor for select n from t; fetch c";
+    assert_eq!(client.ask(&query(cursor)), "C(DECLARE CURSOR) T(n:23:0) D(2) C(FETCH 1) Z(I)");
+    let late = "E(ERROR|25001|SET TRANSACTION ISOLATION LEVEL must be called before any query) Z(I)";
+    let answer = client.ask(&query("table t; set transaction isolation level serializable; table t"));
+    assert_eq!(answer, format!("T(n:23:0) D(2) C(SELECT 1) {late}"));
+    for refused in ["VACUUM", "DISCARD ALL"] {
+        let error = format!("E(ERROR|25001|{refused} cannot run inside a transaction block) Z(I)");
+        assert_eq!(client.ask(&query(&format!("table t; {refused}"))), format!("T(n:23:0) D(2) C(SELECT 1) {error}"));
+    }
+    let error = "E(ERROR|25P01|SAVEPOINT can only be used in transaction blocks) Z(I)";
+    assert_eq!(client.ask(&query("delete from t; savepoint a")), format!("C(DELETE 1) {error}"));
+    // A message with one statement is none.
+    let error = "E(ERROR|25P01|LOCK TABLE can only be used in transaction blocks) Z(I)";
+    assert_eq!(client.ask(&query("lock table t")), error);
+    assert_eq!(client.ask(&query("table t")), "T(n:23:0) D(2) C(SELECT 1) Z(I)");
+}
+
+/// A transaction that has begun may give up writing, but not change its isolation level. A `BEGIN` that fails for that
+/// leaves no block open.
+pub fn a_block_that_cannot_begin_is_over() {
+    let real = Real::new();
+    let mut client = real.raw_client_after("create table t (n int)");
+    let late = "E(ERROR|25001|SET TRANSACTION ISOLATION LEVEL must be called before any query) Z(I)";
+    let answer = client.ask(&query("insert into t values (1); begin isolation level serializable"));
+    assert_eq!(answer, format!("C(INSERT 0 1) {late}"));
+    let kept = client.ask(&query("insert into t values (2); begin read only; table t; commit"));
+    assert_eq!(kept, "C(INSERT 0 1) C(BEGIN) T(n:23:0) D(2) C(SELECT 1) C(COMMIT) Z(I)");
+    let read_only = "begin; insert into t values (3); set transaction read only; insert into t values (4)";
+    let error = "E(ERROR|25006|cannot execute INSERT in a read-only transaction) Z(E)";
+    assert_eq!(client.ask(&query(read_only)), format!("C(BEGIN) C(INSERT 0 1) C(SET) {error}"));
+    assert_eq!(client.ask(&query("rollback")), "C(ROLLBACK) Z(I)");
+    let back =
+        "begin; table t; savepoint a; set transaction read only; rollback to a; insert into t values (5); commit";
+    let answer = "C(BEGIN) T(n:23:0) D(2) C(SELECT 1) C(SAVEPOINT) C(SET) C(ROLLBACK) C(INSERT 0 1) C(COMMIT) Z(I)";
+    assert_eq!(client.ask(&query(back)), answer);
+}
+
 /// The last statement of a message is answered when the message is committed. Two serializable transactions read what
 /// the other changes, and the second to commit fails.
 pub fn a_failed_commit_takes_the_tag_away() {

@@ -29,7 +29,9 @@ impl Session {
         let split = || pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| parts(text)));
         let split = statement::planning::during(&planning, deadline, split);
         self.leavings.add(DeferredDrops::take());
-        split.map(|(parts, _)| parts)
+        let (parts, _) = split?;
+        self.has_several = 1 < parts.len();
+        Ok(parts)
     }
 
     /// Looks, between two statements of a text that was split, whether the rest is still wanted.

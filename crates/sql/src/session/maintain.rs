@@ -2,7 +2,7 @@
 //! count rows, for `pg_class.reltuples`.
 
 use super::run::{RunNeeds, StatementRun};
-use super::{Outcome, Session, Step, TransactionBlock};
+use super::{Outcome, Session, Step};
 use catalog::TableInfo;
 use engine::{TableLock, Txn};
 use query::plan::{Hold, TableUse};
@@ -23,7 +23,7 @@ impl Session {
     /// # Errors
     /// `25001` in a transaction block.
     pub(super) fn refuse_block(&self, words: &str, more: &str) -> SqlResult<()> {
-        if self.block == TransactionBlock::Explicit {
+        if self.is_in_block() {
             let message = format!("{words}{more} cannot run inside a transaction block");
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -41,7 +41,7 @@ impl Session {
         } else if is_concurrent() {
             self.refuse_block(words, " CONCURRENTLY")?;
         }
-        if words == "SET CONSTRAINTS" && self.block != TransactionBlock::Explicit {
+        if words == "SET CONSTRAINTS" && !self.is_in_block() {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }

@@ -244,6 +244,8 @@ pub struct Session {
     server: Arc<ServerSettings>,
     settings: Settings,
     block: TransactionBlock,
+    /// True while the statements of a message with several are run: they are one transaction block, unless they end it.
+    has_several: bool,
     has_failed: bool,
     savepoints: Vec<Savepoint>,
     /// The catalog that the open transaction has had from its beginning, at REPEATABLE READ and above.
@@ -376,6 +378,7 @@ impl Database {
             server,
             settings,
             block: TransactionBlock::None,
+            has_several: false,
             has_failed: false,
             savepoints: Vec::new(),
             pinned: None,
@@ -454,9 +457,7 @@ impl Session {
         if !statement.traits.streams {
             self.destination = Destination::Whole;
         }
-        if self.has_failed && !statement.traits.ends_or_goes_back {
-            return Err(engine::Error::InFailedTransaction.into());
-        }
+        self.check_runnable(portal)?;
         if statement.class.is_some() && !self.engine.is_open() {
             self.hinted = statement.class;
         }
@@ -551,12 +552,19 @@ impl Session {
                 done(if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" })
             }
             Action::Begin { modes, is_start } => {
-                if self.block == TransactionBlock::Explicit {
+                let before = self.block;
+                if before == TransactionBlock::Explicit {
                     self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
                 } else {
                     self.open(TransactionBlock::Explicit);
                 }
-                self.set_modes(modes)?;
+                if let Err(error) = self.set_modes(modes) {
+                    // A block that could not begin is over with its message.
+                    if before != TransactionBlock::Explicit {
+                        self.block = TransactionBlock::Implicit;
+                    }
+                    return Err(error);
+                }
                 done(if *is_start { "START TRANSACTION" } else { "BEGIN" })
             }
             Action::End { commits, chain: true } => {
@@ -569,16 +577,17 @@ impl Session {
             }
             Action::End { commits, chain: false } => done(if self.end(*commits)? { "COMMIT" } else { "ROLLBACK" }),
             Action::Savepoint(name) => {
-                self.need_block("SAVEPOINT")?;
+                self.need_begun_block("SAVEPOINT")?;
                 self.begin_in_engine()?;
                 self.set_savepoint(name)?;
                 done("SAVEPOINT")
             }
             Action::RollbackTo(name) => {
-                self.need_block("ROLLBACK TO SAVEPOINT")?;
+                self.need_begun_block("ROLLBACK TO SAVEPOINT")?;
                 let at = self.savepoint_named(name)?;
                 self.engine.rollback_to(&self.savepoints[at].engine)?;
                 self.settings.back_to(self.savepoints[at].settings);
+                self.engine.set_writable(!self.settings.is_read_only());
                 let defined = self.savepoints[at].work.clone();
                 self.defined_back_to(defined);
                 self.savepoints.truncate(at + 1);
@@ -587,7 +596,7 @@ impl Session {
                 done("ROLLBACK")
             }
             Action::Release(name) => {
-                self.need_block("RELEASE SAVEPOINT")?;
+                self.need_begun_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint_named(name)?;
                 self.engine.release(&self.savepoints[at].engine)?;
                 self.savepoints.truncate(at);
@@ -595,13 +604,14 @@ impl Session {
                 done("RELEASE")
             }
             Action::SetTransaction(modes) => {
-                if self.block != TransactionBlock::Explicit {
+                if self.is_in_block() {
+                    self.open_implicit();
+                    self.set_modes(modes)?;
+                } else {
                     self.warn(
                         SqlState::NO_ACTIVE_SQL_TRANSACTION,
                         "SET TRANSACTION can only be used in transaction blocks",
                     );
-                } else {
-                    self.set_modes(modes)?;
                 }
                 done("SET")
             }
@@ -620,7 +630,7 @@ impl Session {
                     self.set_modes(&[(name, value.as_str())])?;
                     return done("SET");
                 }
-                if *is_local && self.block == TransactionBlock::None {
+                if *is_local && self.block == TransactionBlock::None && !self.has_several {
                     // It is looked at all the same.
                     self.settings.clone().set(name, value.as_deref(), true)?;
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");

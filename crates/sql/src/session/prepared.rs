@@ -215,7 +215,7 @@ impl Session {
     }
 
     fn open_implicit_for_discard(&mut self, what: DiscardTarget) -> SqlResult<()> {
-        if what == DiscardTarget::All && self.block == super::TransactionBlock::Explicit {
+        if what == DiscardTarget::All && self.is_in_block() {
             let message = "DISCARD ALL cannot run inside a transaction block";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

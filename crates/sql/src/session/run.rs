@@ -186,9 +186,7 @@ impl Session {
         let env = &*env;
         // A transaction that keeps its catalog keeps the tables that it has read, too: who replaces one waits. It waits for nobody.
         let shares: &[Arc<TableInfo>] = match needs {
-            RunNeeds::Statement(bound) if self.pinned.is_some() && self.block == TransactionBlock::Explicit => {
-                &bound.tables
-            }
+            RunNeeds::Statement(bound) if self.pinned.is_some() && self.is_in_block() => &bound.tables,
             _ => &[],
         };
         let was_parked = self.is_parked;

@@ -57,8 +57,11 @@ impl Session {
                 let message = match *name {
                     "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
                     "transaction_deferrable" => "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
+                    // From now on it may not write; its writes so far stay.
                     _ if *value == "on" => {
-                        return Err(SqlError::unsupported("SET TRANSACTION READ ONLY after a query"));
+                        self.settings.set_of_transaction(name, value)?;
+                        self.engine.set_writable(false);
+                        continue;
                     }
                     _ => "transaction read-write mode must be set before any query",
                 };
@@ -105,7 +108,7 @@ impl Session {
 
     /// Ends the transaction, and begins another with its characteristics. Says whether it was committed.
     pub(super) fn end_and_chain(&mut self, commit: bool) -> SqlResult<bool> {
-        self.need_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })?;
+        self.need_begun_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })?;
         let modes = self.settings.characteristics();
         let is_committed = self.end(commit)?;
         self.open(TransactionBlock::Explicit);
@@ -129,6 +132,7 @@ impl Session {
     /// Those of a commit.
     pub fn sync(&mut self) -> SqlResult<()> {
         self.message.end();
+        self.has_several = false;
         self.end_timer();
         match self.block {
             TransactionBlock::Implicit => self.end(true).map(drop),
@@ -177,7 +181,19 @@ impl Session {
         }
     }
 
+    /// Returns true in a transaction block: from `BEGIN` on, or in a message with several statements, which are one
+    /// transaction.
+    pub(super) fn is_in_block(&self) -> bool {
+        self.block == TransactionBlock::Explicit || self.has_several
+    }
+
+    /// Checks that a transaction block is open, which may be that of a message with several statements.
     pub(super) fn need_block(&self, what: &str) -> SqlResult<()> {
+        if self.is_in_block() { Ok(()) } else { self.need_begun_block(what) }
+    }
+
+    /// Checks that a transaction block is open that `BEGIN` has begun.
+    pub(super) fn need_begun_block(&self, what: &str) -> SqlResult<()> {
         if self.block == TransactionBlock::Explicit {
             return Ok(());
         }

@@ -154,6 +154,17 @@ impl Session {
         portal.statement.traits.begins_nothing && !self.engine.is_open()
     }
 
+    /// Checks that the portal may run: in a failed transaction only what ends it, or goes back to a savepoint.
+    ///
+    /// # Errors
+    /// `25P02`
+    pub fn check_runnable(&self, portal: &Portal) -> SqlResult<()> {
+        if self.has_failed && !portal.statement.traits.ends_or_goes_back {
+            return Err(engine::Error::InFailedTransaction.into());
+        }
+        Ok(())
+    }
+
     /// Begins the timer of `statement_timeout`, unless it runs: reading, waits and execution of a statement have one together, and a
     /// COPY has the same to its end. Returns when the statement has taken too long.
     pub(super) fn begin_timer(&mut self) -> Option<Instant> {
