@@ -11,7 +11,7 @@ use host::say::say;
 use host::stop::Stop;
 use preempt::os;
 use proxy::{Upstream, UpstreamOptions, Url};
-use server::{Config, Door, DoorOptions, Server};
+use server::{Config, Door, DoorOptions, HbaRule, Server};
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::sync::Arc;
@@ -112,12 +112,16 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
         say("The settings can be used.\n")?;
         return Ok(());
     }
+    if settings.get("hba_file").is_empty() && upstream.has_password() {
+        // Trust would lend the password of the URL's role to every user of this machine.
+        config.rules = HbaRule::of_a_gate_with_passwords();
+    }
     let network_begun = Arc::clone(&config.network_begun);
     let (front, shown) = (upstream.clone(), upstream.clone());
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen {error}")))?;
     let _purging = Purging::start(limits, heaps)?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
-    announce(format_args!("Overtake is listening before {}.\n", hosts.join(", ")));
+    announce(format_args!("Overtake is listening in front of {}.\n", hosts.join(", ")));
     for address in server.addresses().context("the server's addresses")? {
         announce(format_args!("  psql \"postgresql://{}@{address}/{}\"\n", url.user, url.database));
     }

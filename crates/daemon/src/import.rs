@@ -87,6 +87,8 @@ impl Ini {
 enum Counterpart {
     /// Setting of this name with this value.
     Setting(&'static str, String),
+    /// Setting of this name with this value, which is not all: the text says what else to do.
+    SettingAnd(&'static str, String, &'static str),
     /// Nothing has to be done, for this reason.
     Needless(&'static str),
     /// There is none; the text says what to do instead.
@@ -110,6 +112,10 @@ fn converted(file: &Ini, name: &str) -> String {
     for line in &file.settings {
         match counterpart(line, file) {
             Counterpart::Setting(name, value) => {
+                let _ = writeln!(text, "{name} = '{}'", value.replace('\'', "''"));
+            }
+            Counterpart::SettingAnd(name, value, more) => {
+                let _ = writeln!(text, "# line {}, {} = {}: NOT CONVERTED: {more}", line.number, line.name, line.value);
                 let _ = writeln!(text, "{name} = '{}'", value.replace('\'', "''"));
             }
             Counterpart::Needless(why) => {
@@ -206,7 +212,7 @@ fn seconds(line: &IniLine) -> String {
 }
 
 fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
-    use Counterpart::{Missing, Needless, Setting};
+    use Counterpart::{Missing, Needless, Setting, SettingAnd};
     let value = || line.value.clone();
     match &*line.name {
         "listen_addr" => Setting("listen_addresses", value()),
@@ -252,7 +258,12 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
         "client_tls_sslmode" if line.value == "disable" => Needless("ssl is off by default"),
         // `ssl = on` without a certificate would keep the server from starting.
         "client_tls_sslmode" => match file.setting("client_tls_cert_file") {
-            Some(_) => Setting("ssl", "on".to_owned()),
+            Some(_) if matches!(&*line.value, "allow" | "prefer") => Setting("ssl", "on".to_owned()),
+            Some(_) => SettingAnd(
+                "ssl",
+                "on".to_owned(),
+                "to refuse clients without TLS, write hostssl in place of host into the file that hba_file names",
+            ),
             None => Missing("ssl needs ssl_cert_file and ssl_key_file"),
         },
         "client_tls_cert_file" => Setting("ssl_cert_file", value()),
@@ -305,6 +316,8 @@ listen_addr = *
 listen_port = 6432
 auth_type = md5
 auth_user = pgbouncer
+client_tls_sslmode = require
+client_tls_cert_file = server.crt
 pool_mode = transaction
 default_pool_size = 20
 server_idle_timeout = 600
@@ -323,7 +336,9 @@ novel_setting = 1
             "max_connections = '500'",
             "#   overtake serve --config FILE --upstream 'postgres://pgbouncer:PASSWORD@10.0.0.1:5433/shop'",
             "#   overtake serve --config FILE --upstream 'postgres://pgbouncer:PASSWORD@db2:5432/postgres'",
-            "# line 16, novel_setting = 1: NOT CONVERTED: it has no counterpart",
+            "# line 18, novel_setting = 1: NOT CONVERTED: it has no counterpart",
+            "ssl = 'on'",
+            "# line 12, client_tls_sslmode = require: NOT CONVERTED: to refuse clients without TLS, write hostssl in place of host into the file that hba_file names",
         ] {
             assert!(text.lines().any(|own| own == line), "{line}\n{text}");
         }

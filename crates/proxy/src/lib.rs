@@ -103,6 +103,13 @@ impl Upstream {
         })))
     }
 
+    /// Returns true if a password is known for the URL's role: such a server asks for one.
+    pub fn has_password(&self) -> bool {
+        let login = &self.0.nodes.servers;
+        let Url { hosts, user, database, .. } = &login.url;
+        hosts.iter().any(|host| login.passwords.find(host, user, database).is_some())
+    }
+
     /// Returns the number of server connections, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let pools = self.0.pools.locked();

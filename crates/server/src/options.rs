@@ -65,7 +65,7 @@ impl Config {
             false => None,
             true => {
                 let (certificate, key) = (path("ssl_cert_file"), path("ssl_key_file"));
-                let place = |error| OptionError::new(format!("{}, {}: {error}", certificate.display(), key.display()));
+                let place = |error| OptionError::new(format!("ssl_cert_file, ssl_key_file: {error}"));
                 Some(tls::load(&certificate, &key).map_err(place)?)
             }
         };

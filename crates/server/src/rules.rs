@@ -92,13 +92,28 @@ impl HbaRule {
         lines.iter().filter_map(|line| line.parse().ok()).collect()
     }
 
+    /// Rules of a gate before a server that asks for passwords: as that server does, the gate asks every client for one,
+    /// also for the role whose password it knows. The administration database is the gate's own.
+    pub fn of_a_gate_with_passwords() -> Vec<HbaRule> {
+        let lines = [
+            "local overtake postgres trust",
+            "host overtake postgres 127.0.0.0/8 trust",
+            "host overtake postgres ::1/128 trust",
+            "local all all scram-sha-256",
+            "host all all 127.0.0.0/8 scram-sha-256",
+            "host all all ::1/128 scram-sha-256",
+        ];
+        lines.iter().filter_map(|line| line.parse().ok()).collect()
+    }
+
     /// Parses the rules of a text, one in each line. `#` outside of quotes begins a comment.
     ///
     /// # Errors
-    /// A line is not a rule.
+    /// A line is not a rule; the error names its number.
     pub fn parse_all(text: &str) -> Result<Vec<HbaRule>, RuleError> {
-        let lines = text.lines().map(str::trim);
-        lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::parse).collect()
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let rules = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        rules.map(|(number, line)| line.parse().map_err(|error| RuleError(format!("line {number}: {error}")))).collect()
     }
 
     /// True if the rule matches this connection.
@@ -258,6 +273,21 @@ mod tests {
 
     fn from(address: &str) -> Origin {
         Origin { address: Some(address.parse().expect("an address")), is_encrypted: false }
+    }
+
+    #[test]
+    fn a_gate_with_passwords_trusts_the_administrator_of_its_own_machine_alone() {
+        let rules = HbaRule::of_a_gate_with_passwords();
+        assert_eq!(rules.len(), 6);
+        let method = |origin: &Origin, database: &str, user: &str| {
+            rules.iter().find(|rule| rule.fits(origin, database, user)).map(|rule| rule.method)
+        };
+        for ours in [Origin { address: None, is_encrypted: false }, from("127.0.0.1"), from("::1")] {
+            assert_eq!(method(&ours, "overtake", "postgres"), Some(Method::Trust));
+            assert_eq!(method(&ours, "shop", "postgres"), Some(Method::ScramSha256));
+            assert_eq!(method(&ours, "overtake", "app"), Some(Method::ScramSha256));
+        }
+        assert_eq!(method(&from("10.0.0.1"), "overtake", "postgres"), None);
     }
 
     #[test]

@@ -42,12 +42,21 @@ pub struct Tls {
 pub fn load(certificate: &Path, key: &Path) -> io::Result<Arc<Tls>> {
     let refused =
         |error: io::Error| io::Error::new(error.kind(), format!("private key file \"{}\" {error}", key.display()));
-    let status = std::fs::metadata(key).map_err(refused)?;
+    let absent = |error: io::Error| {
+        io::Error::new(error.kind(), format!("could not access private key file \"{}\": {error}", key.display()))
+    };
+    let status = std::fs::metadata(key).map_err(absent)?;
     if !status.is_file() {
         return Err(refused(invalid("is not a regular file".to_owned())));
     }
     may_be_used(status.uid(), status.mode(), geteuid().as_raw()).map_err(|why| refused(invalid(why.to_owned())))?;
-    from_pem(&std::fs::read(certificate)?, &std::fs::read(key)?)
+    let unread = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("could not load server certificate file \"{}\": {error}", certificate.display()),
+        )
+    };
+    from_pem(&std::fs::read(certificate).map_err(unread)?, &std::fs::read(key).map_err(absent)?)
 }
 
 /// Checks that a process of this user may use a key, by the owner and the permissions of its file, as PostgreSQL does
