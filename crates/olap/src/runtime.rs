@@ -162,6 +162,7 @@ impl Runtime {
         let on_start = {
             let (hooks, ready) = (Arc::clone(&config.hooks), Arc::clone(&ready));
             move || {
+                // Tokio calls this on its blocking threads as well, which start later: no query has run yet.
                 let index = threads_started.fetch_add(1, Ordering::Relaxed);
                 if index < workers {
                     IS_WORKER.set(true);
@@ -190,6 +191,7 @@ impl Runtime {
             .build()
             .map_err(|error| Error::NoThread(error.to_string()))?;
         ready.wait(workers);
+        // A query that outgrows the memory pool fails; it does not spill to disk.
         let no_disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
         let environment = RuntimeEnvBuilder::new()
             .with_memory_pool(config.memory.0)

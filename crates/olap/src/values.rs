@@ -297,6 +297,7 @@ pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) 
     }
     match repr {
         Repr::Null => {
+            // Each value is looked at for its error only.
             let mut count = 0;
             for value in values {
                 value?;
@@ -332,6 +333,7 @@ pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) 
             for value in values {
                 match value? {
                     Datum::Null => builder.append_null(),
+                    // A numeric of the engine may have more digits than the 38 of a decimal.
                     Datum::Numeric(number) => builder.append_value(
                         number
                             .to_i128_with_scale(u32::from(scale))
@@ -348,6 +350,7 @@ pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) 
             for value in values {
                 match value? {
                     Datum::Null => builder.append_null(),
+                    // Equal values of `char(n)` have equal representations then, whatever blanks they were given.
                     Datum::Text(text) if is_padded => builder.append_value(text.trim_end_matches(' ')),
                     Datum::Text(text) => builder.append_value(text),
                     _ => return Err(mismatch()),

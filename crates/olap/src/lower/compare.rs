@@ -80,6 +80,7 @@ impl Lowering<'_> {
     ) -> SqlResult<Option<(Df, Df)>> {
         let (left, right) = (self.settled(left), self.settled(right));
         let null_like = |other: &LoweredExpr| ScalarValue::try_from(&other.repr.data_type()).map_err(|_| mismatch());
+        // A null of no type takes that of the other side: DataFusion compares values of one type only.
         if left.repr == Repr::Null || right.repr == Repr::Null {
             let typed = if left.repr == Repr::Null { &right } else { &left };
             let null = Df::Literal(null_like(typed)?, None);
@@ -101,11 +102,13 @@ impl Lowering<'_> {
         if is_text(one) && is_text(two) {
             return Ok(match (left_kind, right_kind) {
                 (Kind::Bpchar, Kind::Bpchar) => Some((trimmed(left), trimmed(right))),
+                // Trailing blanks count or not by the operator that the binder chose, so rows are compared one by one.
                 (Kind::Bpchar, _) | (_, Kind::Bpchar) => None,
                 _ => Some((self.fitted(left, Repr::Text)?, self.fitted(right, Repr::Text)?)),
             });
         }
         Ok(match (one, two) {
+            // `timestamp` and `timestamptz` compare by the session's time zone, which the numbers do not tell.
             (Repr::Timestamp, Repr::Timestamp) if left_kind != right_kind => None,
             (Repr::Keyed(of), Repr::Keyed(other)) if of == other => {
                 Some((self.comparable(left, left_kind)?, self.comparable(right, right_kind)?))

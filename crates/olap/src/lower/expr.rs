@@ -110,9 +110,13 @@ impl Lowering<'_> {
                 let whens = whens.iter().map(|(when, then)| Ok((self.boolean(when, row)?, self.value(then, row)?)));
                 let (whens, otherwise) = (whens.collect::<SqlResult<Vec<_>>>()?, self.value(otherwise, row)?);
                 let parts = whens.iter().flat_map(|(when, then)| [when, &then.expr]).chain([&otherwise.expr]);
+                // The first condition is always evaluated. Of all other parts, a subquery would be computed even where
+                // PostgreSQL does not reach it.
                 guards::lazy(parts.skip(1))?;
                 self.choice(whens, otherwise)
             }
+            // A plan of DataFusion has no place for a value that is computed once, so it is copied wherever it is used.
+            // A volatile one would differ from copy to copy.
             Expr::Let { values, body } if !values.iter().any(Expr::is_volatile) => {
                 let mut inlined = (**body).clone();
                 substitute(values, &mut inlined)?;
@@ -139,6 +143,7 @@ impl Lowering<'_> {
             Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
             Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
             Expr::Advisory { .. } => Err(SqlError::unsupported("advisory locks as analytics")),
+            // These are known before the query runs, or inlined above.
             Expr::Constant(_) | Expr::Parameter(_) | Expr::Local(_) | Expr::Now { .. } => Err(mismatch()),
         }
     }

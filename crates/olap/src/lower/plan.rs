@@ -191,6 +191,8 @@ impl Lowering<'_> {
             let union = self.renamed(plan, &reprs)?;
             return if all { Ok(union) } else { self.distinct(union, kinds) };
         }
+        // DataFusion makes joins of these two. They compare representations, and equal values of these types may have
+        // different ones; and they do not count duplicates, as ALL would have to.
         let is_plain = |repr: &Repr| !matches!(repr, Repr::Keyed(_) | Repr::Float4 | Repr::Float8);
         if all || !reprs.iter().all(is_plain) || kinds.contains(&Kind::Bpchar) {
             return Err(SqlError::unsupported("this set operation as analytics"));

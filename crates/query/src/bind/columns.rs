@@ -138,6 +138,7 @@ impl Binder<'_> {
                 }
                 let error = no_column(format!("column \"{name}\" does not exist"));
                 let has = |relation: &&FromRelation| relation.columns.iter().any(|column| column.name == **name);
+                // PostgreSQL names the table that has the column out of reach; only without one, similar names.
                 match relations().find(has) {
                     Some(relation) if relation.is_named => error.hint(format!(
                         "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
@@ -252,6 +253,7 @@ impl Binder<'_> {
                     return Err(self.at_name(error, written));
                 }
                 found = Some((value.clone(), column.kind));
+                // A stored text follows its tables and columns when they are renamed, so each name's object is noted.
                 if let Some(table) = &relation.table {
                     self.note(name.span, || NameTarget::Column(table.oid, column.number));
                 }
@@ -260,6 +262,7 @@ impl Binder<'_> {
                 }
             }
         }
+        // A column of a subquery may have this name, and hides the system column then.
         if found.is_none() && **name == *"tableoid" {
             return Ok(scope.relations.iter().filter(is_meant).find_map(tableoid));
         }

@@ -45,6 +45,8 @@ impl Binder<'_> {
                 return Err(self.at_place(error, *span));
             }
             OnConflictAction::Update(assignments, condition) => {
+                // The row in the table comes first, with its id behind the columns; then the row proposed for
+                // insertion.
                 let mut scope = NameScope::default();
                 let width = table.columns.len();
                 scope.add(own.clone(), width + 1)?;

@@ -66,6 +66,7 @@ impl Binder<'_> {
                 let place = left.place;
                 Ok(negated_if(!is_not, self.is_same(left, self.expr(right, scope)?, *at)?).at(place))
             }
+            // A list of rows has no operator of its own: it is a comparison of rows for each item.
             ExprKind::InList { value, list, is_not, at } if is_row(value) => {
                 let equal = list.iter().map(|other| Ok(self.row_comparison("=", value, other, scope)?.expr));
                 let equal = equal.collect::<SqlResult<_>>().map_err(|error| self.at_place(error, *at))?;
@@ -87,6 +88,7 @@ impl Binder<'_> {
             ExprKind::Exists(query) => self.exists(query, scope),
             ExprKind::ArrayQuery(query) => self.array_query(query, scope),
             ExprKind::Array(elements) => self.array(elements, scope),
+            // A set in a branch that may not be evaluated would have no defined number of rows.
             ExprKind::Case { operand, branches, otherwise } => self
                 .without_sets("CASE", scope, || self.case(operand.as_deref(), branches, otherwise.as_deref(), scope)),
             ExprKind::Coalesce(arguments) => {
@@ -117,6 +119,7 @@ impl Binder<'_> {
             ExprKind::Collate { value, collation, at } => self.collated(value, collation, *at, scope),
             ExprKind::Indirection { of, steps } => self.access(of, steps, scope),
             ExprKind::Row { .. } => {
+                // Errors in its fields are the user's, and come before the refusal.
                 self.row_values(expr, scope)?;
                 Err(SqlError::unsupported("a row as a value"))
             }

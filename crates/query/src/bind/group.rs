@@ -131,6 +131,7 @@ impl Binder<'_> {
         let mut lists = |keys: &[ast::Expr]| -> SqlResult<Vec<Vec<usize>>> {
             keys.iter().map(|key| self.group_list(key, items, scope, grouping)).collect()
         };
+        // The number of sets is checked before they are made: a CUBE has 2^n of them.
         match item {
             GroupItem::Expr(key) => lists(std::slice::from_ref(key)),
             GroupItem::Empty(_) => Ok(vec![Vec::new()]),

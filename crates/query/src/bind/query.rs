@@ -272,6 +272,8 @@ impl Binder<'_> {
         let [left, right] = written;
         let side = |side: &ast::Query| self.query(side, parent);
         let both = || Ok::<_, SqlError>((side(left)?, side(right)?));
+        // A recursive query may not name itself where a row less in its own result would mean a row more here, or where
+        // duplicates would have to be counted: PostgreSQL refuses the same sides.
         let (left, right) = match operator {
             SetOperator::Intersect | SetOperator::Except if all => self.within(of, both)?,
             SetOperator::Except => (side(left)?, self.within(of, || side(right))?),
@@ -296,6 +298,7 @@ impl Binder<'_> {
         };
         let to = from_left.iter().zip(&from_right).enumerate().map(common).collect::<SqlResult<Vec<_>>>()?;
         let columns = left.columns.iter().zip(&to).map(|(column, kind)| column_info(&*column.name, *kind)).collect();
+        // UNION ALL only appends, so its types need no equality.
         let is_compared = !(all && operation == SetOperation::Union);
         let compared = |(at, kind): (usize, &SqlType)| match is_compared {
             true => {
@@ -657,6 +660,8 @@ fn first_name(query: &ast::Query) -> Option<String> {
 /// Returns the name that an expression gives its column.
 fn figured(expr: &ast::Expr) -> Option<(String, NameStrength)> {
     let strong = |name: &str| Some((name.to_owned(), NameStrength::Strong));
+    // As PostgreSQL's `FigureColname`: the names of a cast's type and of CASE are weak, and give way to a strong one
+    // inside.
     match &expr.kind {
         ExprKind::Column(name) => strong(name.parts.last()?),
         ExprKind::Call(call) => strong(call.name.parts.last()?),

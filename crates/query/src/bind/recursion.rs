@@ -253,6 +253,7 @@ impl Binder<'_> {
             let recursion = self.recursions.borrow_mut().pop();
             bound.map(|bound| (bound, recursion.map_or(0, |recursion| recursion.references)))
         };
+        // The name is known in the first term as well, so that a reference there gets its own error.
         let (first, _) = term(left, Vec::new(), Some("its non-recursive term"))?;
         let mut columns = first.columns.clone();
         for column in &mut columns {
@@ -263,6 +264,7 @@ impl Binder<'_> {
             column.name = named.to_string();
         }
         let (step, references) = term(right, columns.clone(), None)?;
+        // Without a reference to itself it is an ordinary UNION, which the caller binds.
         if references == 0 {
             return Ok(None);
         }

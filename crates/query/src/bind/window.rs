@@ -284,6 +284,7 @@ impl Binder<'_> {
                         let (value, kind) = known(value)?;
                         (value, Expr::Constant(Datum::Null), kind)
                     }
+                    // Both are `anycompatible`: PostgreSQL finds no function where they have no common type.
                     Some(default) => {
                         let (mut both, kind) =
                             self.common(vec![value, default], "LAG").map_err(|error| match error.state() {
@@ -296,6 +297,7 @@ impl Binder<'_> {
                 };
                 return Ok((function, vec![value, offset, default], kind));
             }
+            // With arguments, these names are those of hypothetical-set aggregates.
             ("rank" | "dense_rank" | "percent_rank" | "cume_dist", _) => {
                 let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));

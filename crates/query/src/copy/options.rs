@@ -243,6 +243,7 @@ impl CopyOptions {
     /// # Errors
     /// `42601`, `22023`, `0A000`
     pub fn of(options: &[CommandOption], text: &str, is_from: bool) -> SqlResult<CopyOptions> {
+        // The checks stand in PostgreSQL's order, which decides the error of a statement with several mistakes.
         let written = WrittenOptions { options, text, is_from };
         written.check_names()?;
         let format = written.format()?;

@@ -256,6 +256,7 @@ impl CopyReader {
 
     fn text_field(&self, data: &[u8], range: Range<usize>, has_escape: bool, fields: &mut CopyFields) -> SqlResult<()> {
         let raw = &data[range.clone()];
+        // The null string is compared with the field as it was sent: `\N` is null, and `\\N` a text of two letters.
         if raw == &*self.null {
             fields.add(CopyField::Null, self.columns);
             return Ok(());
@@ -303,6 +304,7 @@ impl CopyReader {
                 other => other,
             });
         }
+        // Octal and hexadecimal escapes can make bytes that are no UTF-8.
         let made = start..fields.made.len();
         utf8(&fields.made[made.clone()])?;
         fields.add(CopyField::Made(made), self.columns);

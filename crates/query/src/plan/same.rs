@@ -214,6 +214,7 @@ impl<'p> PlanComparison<'p> {
             (Expr::Advisory { call, arguments }, Expr::Advisory { call: other_call, arguments: others }) => {
                 call == other_call && self.exprs(arguments, others)
             }
+            // Every kind is named, so that a new one is not taken for different from itself.
             (
                 Expr::Constant(_)
                 | Expr::Parameter(_)

@@ -143,6 +143,8 @@ impl SlotMoves {
                     group.conditions.extend(when);
                     let moves = SlotMoves::new(leaves_of(&group), first)?;
                     let mut own = moves.group(group)?;
+                    // Its sources and conditions become those of this group. On the inner side of an outer join they
+                    // stay together: the join's condition is asked of their combined rows.
                     if outer.is_none() {
                         all.inputs.append(&mut own.inputs);
                         all.conditions.append(&mut own.conditions);

@@ -243,6 +243,7 @@ impl Run<'_> {
         condition: &Expr,
         rows: &RowStack<'_>,
     ) -> SqlResult<Datum> {
+        // The condition's row: the arguments, then the values of the element or row that is compared.
         let mut own = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         let count = own.len();
         let mut result = Datum::Bool(all);
@@ -255,6 +256,7 @@ impl Run<'_> {
                     return Ok(Flow::Break(()));
                 }
                 Datum::Bool(_) => {}
+                // Null unless a later element decides.
                 Datum::Null => result = Datum::Null,
                 other => return Err(mistyped(&other)),
             }

@@ -94,6 +94,7 @@ impl Run<'_> {
             {
                 return Ok(Flow::Continue(()));
             }
+            // The row has a partner even if the filter, which comes from above the join, refuses the pair.
             found = true;
             if let Some(filter) = &step.filter
                 && !self.holds(filter, &RowStack { row, outer })?
@@ -239,6 +240,7 @@ impl Run<'_> {
                 })
             }
             RowSource::Query { plan, is_lateral: true } => {
+                // The query looks at the row while its own results are written into it.
                 pulse::tick(row.len())?;
                 let before = row.clone();
                 let before = RowStack { row: &before, outer };
@@ -283,6 +285,8 @@ impl Run<'_> {
     ) -> SqlResult<Flow> {
         let FullJoin { left, right, on, keys } = full;
         let (left_places, right_places) = (left.first..left.first + left.width, right.first..right.first + right.width);
+        // The right side is stored and the left side passes by: a match marks the stored row, and those without a mark
+        // come at the end.
         let mut store = HashedRows::new(keys);
         pulse::tick(row.len())?;
         let mut other = row.clone();

@@ -161,6 +161,7 @@ impl Run<'_> {
                 self.aggregate(input, groups, sets.as_deref(), calls, outer, each)
             }
             Plan::Windows { input, calls } => self.windows(input, calls, outer, each),
+            // A row comes once for each row of the longest set; shorter sets give nulls.
             Plan::Sets { input, calls } => self.rows(input, outer, &mut |row| {
                 let mut sets = self.sets(calls, &RowStack { row, outer })?;
                 let mut wide = row.to_vec();
@@ -181,6 +182,7 @@ impl Run<'_> {
                     if !is_new {
                         return Ok(Flow::Continue(()));
                     }
+                    // The first of equal rows is passed on at once, so a LIMIT above can end the query early.
                     self.keep(MemoryUse::HashTables, &row[..kinds.len()])?;
                     each(row)
                 })

@@ -173,6 +173,7 @@ impl Run<'_> {
             }
             if 0 < left {
                 left -= 1;
+                // Rows behind this one are wanted as long as they are equal to it in the order.
                 if left == 0 {
                     let rows = RowStack { row, outer };
                     last = Some(keys.iter().map(|key| self.value(&key.value, &rows)).collect::<SqlResult<_>>()?);

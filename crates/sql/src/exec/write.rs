@@ -169,12 +169,14 @@ impl Run<'_> {
                 }
                 Some(conflict) => self.insert_or(table, row, (conflict, meets_others), rules.as_ref(), &mut note),
             })?,
+            // A join, or another part of the statement, may choose a row again: only its first change counts.
             Change::Update { target, assignments, rules } => {
                 let care = ChangeOptions { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
                 self.targets(target, &mut |row| self.update(target, row, assignments, care, &mut note))?;
             }
             Change::Delete { target, rules } => {
                 let care = ChangeOptions { once: target.is_joined || meets_others, rules: rules.as_ref(), is_returned };
+                // A delete makes room, so it may use memory that is kept back for that.
                 pulse::with_reserve(|| self.targets(target, &mut |row| self.delete(target, row, care, &mut note)))?;
             }
         }
@@ -446,6 +448,8 @@ impl Run<'_> {
             return Ok(());
         }
         let mut now = None;
+        // Another transaction may have changed the row since it was chosen. READ COMMITTED asks the condition again, of
+        // the newer version beside the same rows of the other tables.
         let mut judge = |row: &engine::Row<'_>| {
             let Some(columns) = self.newer(table, id, row)? else { return Ok(true) };
             let mut newer = chosen.to_vec();

@@ -64,6 +64,7 @@ impl Explainer<'_> {
                 }
             }
         };
+        // Subplans are numbered as they are met, so the input comes before the expressions over it.
         match change {
             Change::Insert { input, conflict, .. } => {
                 node.inputs.push(self.plan(input).0);
@@ -417,6 +418,7 @@ impl Explainer<'_> {
             let pairs = prefix.iter().enumerate();
             pairs.map(|(at, value)| compared(column(index, at), "=", value)).collect()
         };
+        // As PostgreSQL writes it: each condition in parentheses, and several in one more pair.
         let with = |node: ExplainNode, conditions: Vec<String>| match &conditions[..] {
             [] => node,
             [one] => node.fact("Index Cond", FactValue::Text(one.clone())),
@@ -454,6 +456,7 @@ impl Explainer<'_> {
                 with(scan(*index, ""), conditions)
             }
         };
+        // The values that the index is searched for may come from queries.
         if let Access::Index { prefix, .. } | Access::AnyOf { prefix, .. } = access {
             prefix.iter().for_each(|sought| self.subplans(&mut node, &sought.value));
         }

@@ -62,6 +62,7 @@ impl Database {
         };
         let oid = self.catalog.oid()?;
         let columns = table.columns().iter().enumerate().map(|(at, column)| {
+            // Statements read and write a column by its SQL type, so it must be stored as that type is.
             let kind = sql_type(column.kind)?;
             if column_type(kind)? != column.kind {
                 let message = format!("column \"{}\" of \"{}\" stands otherwise than its type", column.name, name);
@@ -82,6 +83,7 @@ impl Database {
         let mut indexes = Vec::with_capacity(table.indexes().len());
         let mut constraints = Vec::new();
         for (at, index) in table.indexes().iter().enumerate() {
+            // The engine knows no primary keys: the first index is one if it could be.
             let is_primary = at == 0 && index.unique && index.columns.iter().all(|column| columns[*column].not_null);
             indexes.push(IndexInfo {
                 oid: self.catalog.oid()?,

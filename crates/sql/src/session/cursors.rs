@@ -209,6 +209,7 @@ impl Cursor {
             FetchTarget::Forward(FetchCount::Some(0))
             | FetchTarget::Backward(FetchCount::Some(0))
             | FetchTarget::Relative(0) => {
+                // The current row again. PostgreSQL goes one back and one forward, which NO SCROLL refuses.
                 let is_on_row = 1 <= self.at && self.at <= rows;
                 if is_move {
                     return Ok((0..0, false, u64::from(is_on_row)));
@@ -231,6 +232,8 @@ impl Cursor {
                 of(0..0, false)
             }
             FetchTarget::Absolute(count) if 0 < count => {
+                // PostgreSQL rewinds where that is the shorter way, which a cursor that cannot scroll refuses unless it
+                // is at the start.
                 let before = count as u64 - 1;
                 let behind = self.at.min(rows) as u64;
                 if before <= behind / 2 {
@@ -243,6 +246,7 @@ impl Cursor {
                 }
                 of(self.go(true, one)?, false)
             }
+            // Counted from the end, which is only known once the last row has come.
             FetchTarget::Absolute(count) => {
                 self.go(true, FetchCount::All)?;
                 if count < -1 {

@@ -368,6 +368,7 @@ impl Database {
         let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;
         let name = crate::system::locks::session_name(&user, backend_pid);
         let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
+        // No settings have this version, so the first statement makes its environment and search path.
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
         let watch = Arc::new(run::EngineWatch(engine.canceller(), env.naps.clone()));
