@@ -235,6 +235,7 @@ fn bounds(kind: SqlType) -> (i64, i64) {
     match kind.kind {
         Kind::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         Kind::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        // Int8, the only other type that a sequence can have.
         _ => (i64::MIN, i64::MAX),
     }
 }

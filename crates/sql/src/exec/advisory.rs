@@ -1,8 +1,8 @@
-//! Advisory locks: functions that lock what only the application knows.
+//! Advisory locks.
 //!
-//! **Invariant:** a statement that waits and is run again has locked and unlocked for its session once: calls that were
-//! done are not done again, and give what they gave. Locks of the transaction are taken back with the statement, so those
-//! are asked for again.
+//! **Invariant:** a statement that waits and is run again locks and unlocks session-level locks once: calls made
+//! before the wait are not repeated, and return their previous results. Transaction-level locks are undone with the
+//! statement, so they are requested again.
 
 use super::{RowStack, Run};
 use engine::{Advisory, AdvisoryLocks, AdvisoryScope, Wait};
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use types::datum::Datum;
 use types::ops::impossible;
 
-/// Advisory locks of a session, and what the statement under way has done to them.
+/// Advisory locks of a session, and the calls of the statement under way.
 pub(crate) struct AdvisoryState {
     locks: AdvisoryLocks,
     log: RefCell<AdvisoryLog>,
@@ -21,7 +21,7 @@ pub(crate) struct AdvisoryState {
 
 #[derive(Default)]
 struct AdvisoryLog {
-    /// Calls for the session with what they gave, in order, and how many of them the statement has come to again.
+    /// Session-level calls with their results, in order; the flag is true for those that the statement has repeated.
     calls: Vec<(AdvisoryCall, Option<Advisory>, bool)>,
     used: usize,
     warnings: Vec<SqlError>,
@@ -32,12 +32,12 @@ impl AdvisoryState {
         AdvisoryState { locks, log: RefCell::default() }
     }
 
-    /// Gives up all of them.
+    /// Releases all session-level locks.
     pub(crate) fn unlock_all(&self) {
         self.locks.unlock_all();
     }
 
-    /// A statement begins.
+    /// Begins a statement.
     pub(crate) fn begin(&self) {
         let mut log = self.log.borrow_mut();
         if !log.calls.is_empty() {
@@ -46,12 +46,12 @@ impl AdvisoryState {
         log.used = 0;
     }
 
-    /// The statement that has waited begins anew.
+    /// Restarts a statement after its wait.
     pub(crate) fn begin_again(&self) {
         self.log.borrow_mut().used = 0;
     }
 
-    /// The statement is done: what it did before it waited, and has not come to again, did not happen.
+    /// Ends the statement: undoes calls from before the wait that it has not repeated.
     pub(crate) fn end(&self) -> Vec<SqlError> {
         let mut log = self.log.borrow_mut();
         let used = log.used;
@@ -59,7 +59,7 @@ impl AdvisoryState {
         std::mem::take(&mut log.warnings)
     }
 
-    /// The statement's transaction was aborted, and is run again from its beginning.
+    /// Undoes the calls, since the transaction was aborted and is run again from its beginning.
     pub(crate) fn undo(&self) {
         self.forget_from(&mut self.log.borrow_mut(), 0);
     }
@@ -72,7 +72,7 @@ impl AdvisoryState {
         }
     }
 
-    /// What a call gave before the statement waited.
+    /// Returns the result of a call before the wait.
     fn given(&self, call: AdvisoryCall, lock: Option<Advisory>) -> Option<bool> {
         let mut log = self.log.borrow_mut();
         let used = log.used;
@@ -83,7 +83,7 @@ impl AdvisoryState {
                 Some(gave)
             }
             Some(_) => {
-                // The statement has taken another way.
+                // The statement has taken another course.
                 self.forget_from(&mut log, used);
                 None
             }
@@ -144,7 +144,7 @@ impl Run<'_> {
             return Ok(gave);
         }
         let gave = self.env.holdings.during(MemoryUse::Locks, does)?;
-        // It is forgotten when another statement begins.
+        // The log is dropped when the next statement begins.
         self.env.holdings.during(MemoryUse::Results, || self.advised.note(call, lock, gave));
         Ok(gave)
     }

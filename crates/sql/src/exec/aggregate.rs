@@ -1,7 +1,7 @@
-//! Grouping.
+//! Grouping and aggregates.
 //!
-//! **Invariant:** a group of no columns is there even without rows. Rows that an aggregate must be given in an order, or each
-//! once, are kept until the end of the group.
+//! **Invariant:** a grouping set without columns has one group, even without rows. Rows for DISTINCT or ordered
+//! aggregates are kept until the end of the group.
 
 use super::hash_table::RowTable;
 use super::order::order_of;
@@ -15,12 +15,12 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::Accumulator;
 
-/// An aggregate of one group under way.
+/// State of an aggregate in one group.
 pub(super) enum GroupAggregate {
     Direct(Accumulator),
-    /// The arguments, each once.
+    /// Distinct arguments.
     Distinct(RowTable),
-    /// Values of the order's keys, and the arguments.
+    /// Sort keys and arguments.
     Ordered(Bulk<(Vec<Datum>, Vec<Datum>)>),
 }
 
@@ -35,13 +35,13 @@ impl GroupAggregate {
         }
     }
 
-    /// Its result; it stays as it is.
+    /// Returns the result, without changing the state.
     pub(super) fn finish(&self, run: &Run<'_>, call: &AggregateCall) -> SqlResult<Datum> {
         let mut accumulator = call.aggregate.start();
         match self {
             GroupAggregate::Direct(accumulator) => return accumulator.clone().finish(),
             GroupAggregate::Distinct(table) => {
-                // The keys are over the arguments then.
+                // The sort keys are arguments then.
                 let keyed = |at: usize| {
                     let row = table.row(at);
                     let rows = RowStack { row, outer: None };
@@ -66,17 +66,17 @@ impl GroupAggregate {
     }
 }
 
-/// The groups of one grouping set.
+/// Groups of one grouping set.
 struct GroupTable<'s> {
-    /// Which of the groups' columns are in it; all, without sets.
+    /// Columns of the set; `None` for all columns, without grouping sets.
     set: Option<&'s [usize]>,
     table: RowTable,
-    /// Those of one group after those of another.
+    /// States of all aggregates, group after group.
     states: Vec<GroupAggregate>,
 }
 
 impl Run<'_> {
-    /// Gives a row to an aggregate.
+    /// Adds a row to an aggregate.
     pub(super) fn accumulate(
         &self,
         call: &AggregateCall,
@@ -138,7 +138,7 @@ impl Run<'_> {
                 .collect(),
         };
         for one in &mut all {
-            // No rows are a group too.
+            // A set without columns has a group even without rows.
             if one.set.map_or(groups.is_empty(), <[usize]>::is_empty) {
                 one.table.put(&[])?;
                 one.states.extend(calls.iter().map(GroupAggregate::new));

@@ -1,8 +1,8 @@
 //! `INSERT ... ON CONFLICT`.
 //!
-//! **Invariant:** a row is inserted, or one that has its key is found, as both are now, whatever the snapshot sees; above READ
-//! COMMITTED a row that the snapshot does not see is a conflict (`40001`). What another transaction has not decided is waited
-//! for. No row is changed twice by one statement.
+//! **Invariant:** either the row is inserted, or a row with its key is found; both by the latest committed state,
+//! regardless of the snapshot. Above READ COMMITTED, a row that the snapshot does not see is a conflict (`40001`). The
+//! statement waits for transactions that have not decided. It changes no row twice.
 
 use super::{RowStack, Run};
 use catalog::TableInfo;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use types::datum::Datum;
 
 impl Run<'_> {
-    /// Inserts the row, or does what the statement says. `meets_others`: other parts of the statement change rows, too.
+    /// Inserts the row, or takes the conflict action. `meets_others` is true if other parts of the statement change
+    /// rows, too.
     pub(super) fn insert_or(
         &self,
         table: &TableInfo,
@@ -24,12 +25,12 @@ impl Run<'_> {
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
         self.may_insert(table, row, rules)?;
-        // Who has the key may go, and another may come, any number of times.
+        // The row with the key may be deleted and another one inserted, any number of times.
         loop {
             self.goes_on()?;
             if let Some((at, id)) = self.in_the_way(table, row, &conflict.arbiters)? {
                 let Some(update) = &conflict.update else {
-                    // A key whose owner is about to give it up is not there yet to stay.
+                    // The row may not last: its transaction is undecided, or about to give up the key.
                     if self.txn.await_key(&table.table, id)? {
                         continue;
                     }
@@ -62,7 +63,7 @@ impl Run<'_> {
         }
     }
 
-    /// A row that has a key of this one, and the index that says so.
+    /// Returns a row that has a key of this one, with the index of the key.
     fn in_the_way(&self, table: &TableInfo, row: &[Datum], arbiters: &[usize]) -> SqlResult<Option<(usize, RowId)>> {
         for at in arbiters {
             let columns = &table.table.indexes()[*at].columns;
@@ -82,7 +83,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// `DO UPDATE`. Says whether that is settled: if not, the row in the way is there no more.
+    /// Runs `DO UPDATE`. Returns false if the conflicting row is gone.
     fn update_instead(
         &self,
         table: &TableInfo,
@@ -136,7 +137,7 @@ impl Run<'_> {
         self.forget(table, id);
         let is_settled = is_it && !is_wanted;
         if is_settled {
-            // It is locked all the same.
+            // The row is locked nevertheless, as in PostgreSQL.
             self.txn.lock_row(&table.table, id, RowLock::NoKeyUpdate, Wait::Block)?;
         }
         Ok(is_settled)

@@ -1,8 +1,8 @@
-//! Checks, and foreign keys: what they refuse, and what they do.
+//! Check constraints and foreign keys, with their actions.
 //!
-//! **Invariant:** references are looked after at the end of the statement, in the order of its changes, against the newest
-//! committed rows and all that the statement has done; what one does is looked after in its turn. Whoever refers to a row
-//! holds it (FOR KEY SHARE) until the end of the transaction.
+//! **Invariant:** foreign keys are checked at the end of the statement, in the order of its changes, against the
+//! latest committed rows and all changes of the statement. Changes by actions are checked in turn. A referenced row is
+//! locked FOR KEY SHARE until the end of the transaction.
 
 use super::{RowStack, Run};
 use catalog::storage::search::{KeyPosition, sought};
@@ -18,7 +18,7 @@ use types::ops::is_same;
 use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
-/// What is to be looked after.
+/// Change whose foreign keys are to be checked.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstraintEvent {
     rules: Arc<ConstraintRules>,
@@ -28,13 +28,13 @@ pub(crate) struct ConstraintEvent {
 
 #[derive(Clone, Debug)]
 enum ConstraintEventKind {
-    /// A row refers to another now, by the reference at this place.
+    /// A row has a new reference, by the foreign key at this position.
     Refers { reference: usize, row: RowId },
-    /// A key has gone, or has become another, to which the reference at this place may refer.
+    /// A key was removed or changed that may be referenced by the foreign key at this position.
     Gone { referenced: usize, old: Vec<Datum>, new: Option<Vec<Datum>> },
 }
 
-/// Values of some columns of a row.
+/// Returns the values of some columns of a row.
 fn key_of(row: &[Datum], columns: &[usize]) -> Vec<Datum> {
     columns.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect()
 }
@@ -43,7 +43,7 @@ pub(super) fn row_of(table: &TableInfo, row: &Row<'_>) -> Vec<Datum> {
     table.columns.iter().enumerate().map(|(at, column)| datum(row.get(at), column.kind)).collect()
 }
 
-/// Tells whether a row has this key in these columns, whose values are compared as these kinds.
+/// Returns true if a row has this key in these columns, compared as these types.
 fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], kinds: &[Kind], key: &[Datum]) -> bool {
     columns.iter().zip(kinds).zip(key).all(|((at, kind), value)| {
         let own = datum(row.get(*at), table.columns[*at].kind);
@@ -51,15 +51,17 @@ fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], kinds: &[Kind], 
     })
 }
 
-/// The kinds of some columns of a table.
+/// Returns the types of some columns of a table.
 fn kinds_of(table: &TableInfo, columns: &[usize]) -> Vec<Kind> {
     columns.iter().map(|at| table.columns[*at].kind.kind).collect()
 }
 
-/// Hold on a table whose rows must be there, or must not.
+/// Lock on a table that is checked for the presence or absence of rows.
 const READS: Hold = Hold::Lock(TableLock::RowShare, Wait::Block);
 
 impl Run<'_> {
+    /// Checks the check constraints.
+    ///
     /// # Errors
     /// `23514`
     pub(super) fn check(&self, rules: &TableRules, row: &[Datum]) -> SqlResult<()> {
@@ -78,7 +80,7 @@ impl Run<'_> {
         self.changes.events.borrow_mut().push_back(ConstraintEvent { rules: Arc::clone(rules), table, what });
     }
 
-    /// A row was inserted.
+    /// Notes an inserted row.
     pub(super) fn inserted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, row: RowId) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for reference in 0..own.references.len() {
@@ -86,7 +88,7 @@ impl Run<'_> {
         }
     }
 
-    /// A row was changed.
+    /// Notes an updated row.
     pub(super) fn updated(
         &self,
         rules: &Arc<ConstraintRules>,
@@ -103,7 +105,7 @@ impl Run<'_> {
             })
         };
         for (referenced, of) in own.referenced.iter().enumerate() {
-            // Who refers to it shall have a value that is equal but looks different, too.
+            // A value that is equal but looks different is passed on to referencing rows as well.
             if differ(&of.columns, &|old, new, _| is_same_constant(old, new)) {
                 let (old, new) = (key_of(old, &of.columns), Some(key_of(new, &of.columns)));
                 self.event(rules, table.oid, ConstraintEventKind::Gone { referenced, old, new });
@@ -116,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    /// A row was deleted.
+    /// Notes a deleted row.
     pub(super) fn deleted(&self, rules: &Arc<ConstraintRules>, table: &TableInfo, old: &[Datum]) {
         let Some(own) = rules.tables.get(&table.oid) else { return };
         for (referenced, of) in own.referenced.iter().enumerate() {
@@ -128,7 +130,7 @@ impl Run<'_> {
         }
     }
 
-    /// The end of a statement: looks after all that it has done, and after what comes of that.
+    /// Checks all changes of the statement, and those that their actions make.
     pub(super) fn look_after(&self) -> SqlResult<()> {
         loop {
             let Some(ConstraintEvent { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
@@ -139,7 +141,7 @@ impl Run<'_> {
             match what {
                 ConstraintEventKind::Refers { reference, row } => {
                     let Some(reference) = own.references.get(reference) else { continue };
-                    // If it has gone, or changed, since, that has been noted, too.
+                    // If the row was changed or deleted since, that was noted separately.
                     let Some(row) = self.txn.get_row(&own.table.table, row)? else { continue };
                     let kind = |at: &usize| own.table.columns[*at].kind;
                     let key = reference.columns.iter().map(|at| datum(row.get(*at), kind(at))).collect();
@@ -147,7 +149,7 @@ impl Run<'_> {
                 }
                 ConstraintEventKind::Gone { referenced, old, new } => {
                     let Some(referenced) = own.referenced.get(referenced) else { continue };
-                    // Nothing refers to a key with a null.
+                    // A key with a null is not referenced.
                     if !old.iter().any(Datum::is_null) {
                         self.parent_gone(&rules, &own.table, referenced, &old, new.as_deref())?;
                     }
@@ -156,6 +158,8 @@ impl Run<'_> {
         }
     }
 
+    /// Checks that the referenced row exists, and locks it.
+    ///
     /// # Errors
     /// `23503`
     fn find_parent(&self, child: &TableInfo, reference: &OutgoingReference, key: Vec<Datum>) -> SqlResult<()> {
@@ -189,7 +193,7 @@ impl Run<'_> {
         loop {
             self.txn.check_active()?;
             let found = self.with_key(parent, *parent_index, parent_columns, &wanted, &mut |values| {
-                // Above READ COMMITTED it is looked for in the snapshot, as PostgreSQL does.
+                // Above READ COMMITTED, it is looked up in the snapshot, as in PostgreSQL.
                 let row = match self.txn.reads_latest() {
                     true => self.txn.newest(&parent.table, *parent_index, values)?,
                     false => self.txn.get(&parent.table, *parent_index, values)?,
@@ -198,15 +202,15 @@ impl Run<'_> {
             })?;
             let Some(id) = found else { return Err(absent(&key)) };
             let locked = self.txn.lock_row(&parent.table, id, RowLock::KeyShare, Wait::Block)?;
-            // What it was waited for may have changed its key, or another row may have it now.
+            // After the wait, the row may have another key, and the key another row.
             if locked.is_some_and(|row| has_key(parent, &row, parent_columns, &kinds, &wanted)) {
                 return Ok(());
             }
         }
     }
 
-    /// The same values as the other table's columns have them; nothing if those cannot have them. A table's own are compared as
-    /// these kinds.
+    /// Converts the values to the types of the other table's columns; `None` if one cannot be. Values of the own table
+    /// are compared as these types.
     fn as_others(
         &self,
         key: &[Datum],
@@ -233,13 +237,13 @@ impl Run<'_> {
         let none = || SqlError::unsupported("a reference between these types");
         let there = ops::find_cast(from.kind, to.kind, CastContext::Explicit).ok_or_else(none)?;
         let back = ops::find_cast(to.kind, from.kind, CastContext::Explicit).ok_or_else(none)?;
-        // What does not come back as it was is a value that the other type does not have.
+        // A value that does not survive the conversion back does not exist in the other type.
         let Ok(other) = (there.eval)(value, to.kind.into(), self.env) else { return Ok(None) };
         let Ok(again) = (back.eval)(&other, from.kind.into(), self.env) else { return Ok(None) };
         Ok(is_same(value, &again, compared).then_some(other))
     }
 
-    /// Gives `then` the leading values of an index for a key of these columns, in whatever order.
+    /// Passes the leading values of an index on these columns to `then`, for a key in any order of columns.
     fn with_key<R>(
         &self,
         table: &TableInfo,
@@ -261,7 +265,7 @@ impl Run<'_> {
         then(&values)
     }
 
-    /// Rows of the child that refer to this key, as they are now.
+    /// Returns the child rows that reference this key, by the latest state.
     fn children(&self, referenced: &IncomingReference, key: &[Datum]) -> SqlResult<Vec<RowId>> {
         let IncomingReference { child, child_columns, compared, child_index, .. } = referenced;
         let mut found = Vec::new();
@@ -280,7 +284,7 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// A key that somebody may refer to is there no more.
+    /// Takes the action for a key that was removed or changed.
     fn parent_gone(
         &self,
         rules: &Arc<ConstraintRules>,
@@ -324,13 +328,13 @@ impl Run<'_> {
             self.change_child(rules, referenced, id, &key, &values)?;
         }
         if action == ForeignAction::SetDefault {
-            // The default may be the very key that has gone.
+            // The default may be the removed key itself.
             self.no_children(parent, referenced, old, &key, true)?;
         }
         Ok(())
     }
 
-    /// A value as an assignment makes it.
+    /// Converts a value as an assignment does.
     fn assigned_value(&self, value: &Datum, from: SqlType, to: SqlType) -> SqlResult<Datum> {
         if value.is_null() || from == to {
             return Ok(value.clone());
@@ -347,7 +351,7 @@ impl Run<'_> {
     }
 
     /// # Errors
-    /// `23503`; with `may_come_back` not if another row has the key now.
+    /// `23503`; with `may_come_back`, only if no other row has the key now.
     fn no_children(
         &self,
         parent: &TableInfo,
@@ -366,7 +370,7 @@ impl Run<'_> {
             }
         }
         for id in self.children(referenced, key)? {
-            // Not as the snapshot has it: another column than a unique key may have come to refer to this one.
+            // The latest row decides, not that of the snapshot: the reference may have been set since.
             let mut refers = |row: &Row<'_>| has_key(child, row, child_columns, compared, key);
             if !self.txn.lock_newest(&child.table, id, RowLock::KeyShare, &mut refers)? {
                 continue;

@@ -13,7 +13,7 @@ use types::datum::Datum;
 use types::ops::{Callee, compare, is_same, mistyped};
 
 impl Run<'_> {
-    /// The value of an expression over a row.
+    /// Evaluates an expression over a row.
     pub(super) fn value(&self, expr: &Expr, rows: &RowStack<'_>) -> SqlResult<Datum> {
         let one = |expr: &Expr| self.value(expr, rows);
         Ok(match expr {
@@ -29,7 +29,7 @@ impl Run<'_> {
                 copied(&out.row[*column])?
             }
             Expr::Call { callee, arguments } => match &arguments[..] {
-                // Operators: without memory of its own.
+                // Operators are called without an allocation.
                 [left, right] => callee.call(&[one(left)?, one(right)?], self.env)?,
                 arguments => {
                     let values = arguments.iter().map(one).collect::<SqlResult<Vec<_>>>()?;
@@ -165,12 +165,12 @@ impl Run<'_> {
         result
     }
 
-    /// Whether a condition holds: null does not.
+    /// Returns true if a condition is true; null counts as false.
     pub(super) fn holds(&self, condition: &Expr, rows: &RowStack<'_>) -> SqlResult<bool> {
         Ok(self.truth(condition, rows)? == Some(true))
     }
 
-    /// The truth value of a condition, if it is not null.
+    /// Returns the truth value of a condition; `None` for null.
     pub(super) fn truth(&self, condition: &Expr, rows: &RowStack<'_>) -> SqlResult<Option<bool>> {
         match self.value(condition, rows)? {
             Datum::Bool(value) => Ok(Some(value)),
@@ -179,7 +179,7 @@ impl Run<'_> {
         }
     }
 
-    /// `AND`, `OR`: the first part that decides, else null if any is.
+    /// Evaluates `AND` or `OR`: the first part that decides, otherwise null if any part is null.
     fn connect(&self, parts: &[Expr], rows: &RowStack<'_>, decides: bool) -> SqlResult<Datum> {
         let mut result = Datum::Bool(!decides);
         for part in parts {
@@ -193,7 +193,7 @@ impl Run<'_> {
         Ok(result)
     }
 
-    /// `IN` of a query.
+    /// Evaluates `IN` over a query.
     fn in_query(&self, kinds: &[Kind], values: &[Datum], query: &Plan, rows: &RowStack<'_>) -> SqlResult<Datum> {
         if let Plan::Shared { id, plan } = query {
             return self.shared_set(*id, plan, kinds)?.has(values);
@@ -203,7 +203,7 @@ impl Run<'_> {
         Ok(result)
     }
 
-    /// `= ANY`, or `<> ALL`, of an array that a run keeps in a hash table.
+    /// Evaluates `= ANY` or `<> ALL` over an array whose hash table is kept.
     fn is_in_array(
         &self,
         id: ListId,
@@ -217,7 +217,7 @@ impl Run<'_> {
         else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a hashed array without an equality"));
         };
-        // The sides of the equality look at a row of the argument and an element.
+        // The sides of the equality refer to a row of the argument and the element.
         let side = |at: usize, row: [Datum; 2]| self.value(&sides[at], &RowStack { row: &row, outer: Some(rows) });
         let value = side(0, [self.value(argument, rows)?, Datum::Null])?;
         let set = self.list_set(id, operator.right, || match self.value(array, rows)? {
@@ -234,7 +234,8 @@ impl Run<'_> {
         })
     }
 
-    /// `ANY`: true if the condition is for any, else null if it is for any. `ALL`: the same with false.
+    /// Evaluates `ANY`: true if the condition is true for any element, otherwise null if it is null for any. `ALL`
+    /// likewise with false.
     fn quantified(
         &self,
         all: bool,
@@ -282,10 +283,10 @@ impl Run<'_> {
     }
 }
 
-/// Copy of a value of a row.
+/// Copies a value of a row.
 ///
 /// # Errors
-/// `53200`: it is long, and there is no room for it.
+/// `53200` if it is long and memory is short.
 #[inline]
 fn copied(value: &Datum) -> SqlResult<Datum> {
     let bytes = value.text_bytes();
@@ -295,7 +296,7 @@ fn copied(value: &Datum) -> SqlResult<Datum> {
     Ok(value.clone())
 }
 
-/// Equality of rows: false if two of their values differ, else unknown if any is null.
+/// Compares rows for equality: false if two values differ, otherwise `None` if any is null.
 pub(super) fn are_equal(row: &[Datum], other: &[Datum], kinds: &[Kind]) -> Option<bool> {
     let mut equal = Some(true);
     for ((value, other), kind) in row.iter().zip(other).zip(kinds) {
@@ -321,7 +322,7 @@ fn found(equal: Option<bool>, result: &mut Datum) -> Flow {
     Flow::Continue(())
 }
 
-/// The order of two values, nulls last.
+/// Compares two values, with nulls last.
 pub(super) fn order(left: &Datum, right: &Datum, kind: Kind) -> Ordering {
     match (left.is_null(), right.is_null()) {
         (false, false) => compare(left, right, kind),

@@ -1,7 +1,7 @@
 //! Hash table of rows for groups, joins, set operations and `IN`.
 //!
-//! **Invariant:** rows are numbered from 0 in the order in which they were first put in. Two rows are one if their values
-//! compare as equal by their kinds, nulls being equal to nulls.
+//! **Invariant:** rows are numbered from 0 in the order of their first insertion. Rows are equal if their values
+//! compare as equal by their types; nulls are equal.
 
 use engine::memory::SMALL_BYTES;
 use statement::bulk::Bulk;
@@ -13,12 +13,13 @@ use types::datum::Datum;
 use types::ops::compare::hash;
 use types::ops::is_same;
 
-/// Units of work of finding a place.
+/// Units of work of a lookup.
 const WORK: usize = 16;
-/// No row.
+/// Marks an empty place.
 const NONE: u32 = u32::MAX;
 
-/// Multiply and rotate, word by word: keys are few and short, and nobody outside chooses the table's fate but by his own rows.
+/// Multiply-and-rotate hash, word by word. Keys are few and short, and only the user's own rows decide about
+/// collisions.
 #[derive(Default)]
 struct KeyHasher(u64);
 
@@ -69,10 +70,11 @@ impl Hasher for KeyHasher {
 /// Hash table of rows.
 pub(super) struct RowTable {
     kinds: Vec<Kind>,
-    /// Row after row.
+    /// Values, row after row.
     values: Bulk<Datum>,
     hashes: Vec<u64>,
-    /// Numbers of rows, at the place of their hash or behind it; a power of two of them, at most half used.
+    /// Row numbers, at the place of their hash or behind it. The length is a power of two, and at most half of the
+    /// places are used.
     places: Vec<u32>,
 }
 
@@ -85,7 +87,7 @@ impl RowTable {
         self.hashes.len()
     }
 
-    /// The values of a row.
+    /// Returns the values of a row.
     pub(super) fn row(&self, number: usize) -> &[Datum] {
         let width = self.kinds.len();
         &self.values[number * width..(number + 1) * width]
@@ -117,7 +119,7 @@ impl RowTable {
         }
     }
 
-    /// The number of a row.
+    /// Returns the number of a row, if it is in the table.
     pub(super) fn find(&self, row: &[Datum]) -> Option<usize> {
         if self.places.is_empty() {
             return None;
@@ -125,7 +127,7 @@ impl RowTable {
         self.place(row, self.hash(row)).1
     }
 
-    /// The number of a row, which is put in if it is not there; says whether it was not.
+    /// Returns the number of a row, and true if it was inserted by this call.
     ///
     /// # Errors
     /// `57014`, `53200`
@@ -146,7 +148,7 @@ impl RowTable {
         Ok((number, true))
     }
 
-    /// Twice as many places. The statement that is stopped here drops the table.
+    /// Doubles the number of places. A statement that is stopped here drops the table.
     fn grow(&mut self) -> SqlResult<()> {
         let size = (2 * self.places.len()).max(16);
         if SMALL_BYTES < size * size_of::<u32>() {

@@ -1,7 +1,7 @@
-//! Joins: nested loops over the steps of `FROM`, with sources kept in hash tables where that was planned.
+//! Joins: nested loops over the items of `FROM`, with sources kept in hash tables where the plan says so.
 //!
-//! **Invariant:** a step changes only its own places of the row, so whatever is before it stays as it was while the steps
-//! behind it go through their rows.
+//! **Invariant:** a step changes only its own places of the row, so the values of earlier steps stay while later steps
+//! iterate.
 
 use super::hash_table::RowTable;
 use super::probe::step_key;
@@ -17,14 +17,14 @@ use std::rc::Rc;
 use types::Kind;
 use types::datum::Datum;
 
-/// Where a step passes the row on to.
+/// Continuation that a step passes the row to.
 type NextStep<'n> = dyn FnMut(&mut Vec<Datum>) -> SqlResult<Flow> + 'n;
 
-/// Kept rows of a source, by their keys.
+/// Stored rows of a source, by their keys.
 pub(super) struct HashedRows {
     rows: Bulk<Box<[Datum]>>,
     keys: RowTable,
-    /// For each key its first and last row, and for each row the next one with its key.
+    /// First and last row of each key, and for each row the next one with the same key.
     ends: Vec<(u32, u32)>,
     next: Vec<u32>,
 }
@@ -37,7 +37,7 @@ impl HashedRows {
         HashedRows { rows: Bulk::new(), keys: RowTable::new(kinds), ends: Vec::new(), next: Vec::new() }
     }
 
-    /// Adds a row; without a key it is found by nobody.
+    /// Adds a row. Without a key it is never found.
     fn add(&mut self, row: Box<[Datum]>, key: Option<&[Datum]>) -> SqlResult<()> {
         let number = self.rows.len() as u32;
         self.rows.push(row);
@@ -54,13 +54,13 @@ impl HashedRows {
         Ok(())
     }
 
-    /// The first row with this key.
+    /// Returns the first row with this key.
     fn first(&self, key: &[Datum]) -> u32 {
         self.keys.find(key).map_or(NONE, |key| self.ends[key].0)
     }
 }
 
-/// What is kept of sources that depend on an enclosing query, for one of its rows.
+/// Stored rows of sources that depend on an enclosing query, for one row of that query.
 #[derive(Default)]
 struct LocalStores {
     stores: RefCell<Vec<(u64, Rc<HashedRows>)>>,
@@ -121,7 +121,7 @@ impl Run<'_> {
         }
     }
 
-    /// The rows of one step, by what is known before it.
+    /// Iterates over the rows of one step, given the values of earlier steps.
     fn step(
         &self,
         step: &JoinStep,
@@ -156,7 +156,7 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
-    /// The values of a key; nothing if one is null, which is equal to nothing.
+    /// Returns the values of a key; `None` if one is null, which equals nothing.
     fn key<'k>(&self, key: impl Iterator<Item = &'k Expr>, rows: &RowStack<'_>) -> SqlResult<Option<Vec<Datum>>> {
         let mut values = Vec::new();
         for part in key {

@@ -1,6 +1,7 @@
-//! What is made once in a run of a statement, and used again: rows of shared queries, kept sources of joins, sets of `IN`.
+//! Per-statement cache of results that are used repeatedly: rows of shared queries, stored sources of joins, sets for
+//! `IN`.
 //!
-//! **Invariant:** everything here depends on nothing but the snapshot and the parameters.
+//! **Invariant:** cached results depend only on the snapshot and the parameters.
 
 use super::Run;
 use super::expr::are_equal;
@@ -18,24 +19,24 @@ use types::datum::Datum;
 /// Rows in memory.
 pub(super) type KeptRows = Rc<Vec<Box<[Datum]>>>;
 
-/// Results kept during a run. Each has the number of the part of the plan that makes it; there are few.
+/// Cached results of a run, by the number of the part of the plan that makes them. There are few.
 #[derive(Default)]
 pub(crate) struct Memo {
     rows: RefCell<Vec<(u64, KeptRows)>>,
     sets: RefCell<Vec<(u64, Rc<ValueSet>)>>,
-    /// The last round of recursive queries that are under way.
+    /// Rows of the last iteration of recursive queries under way.
     pub(super) working: RefCell<Vec<(u64, KeptRows)>>,
     pub(super) stores: RefCell<Vec<(u64, Rc<HashedRows>)>>,
 }
 
-/// The rows of a query, or the values of a list or an array, for `IN` and `= ANY`.
+/// Rows of a query, or values of a list or an array, for `IN` and `= ANY`.
 pub(super) struct ValueSet {
     kinds: Vec<Kind>,
-    /// Rows without a null.
+    /// Rows without nulls.
     whole: RowTable,
-    /// Rows with one. A set of single values has at most one of these.
+    /// Rows with nulls. A set of single values has at most one.
     partial: RowTable,
-    /// The array is NULL itself.
+    /// True if the array itself is null.
     is_null: bool,
 }
 
@@ -45,9 +46,9 @@ impl ValueSet {
         ValueSet { kinds: kinds.to_vec(), whole: table(), partial: table(), is_null: false }
     }
 
-    /// Equality of a row with any of the set's: null where that is unknown.
+    /// Compares a row with those of the set: true if one is equal, null if that is unknown.
     ///
-    /// Only a row that nulls keep from being compared costs a walk over the set, as in PostgreSQL's hashed subplans.
+    /// Only a row whose comparison depends on nulls costs a scan of the set, as in PostgreSQL's hashed subplans.
     ///
     /// # Errors
     /// `57014`
@@ -63,7 +64,7 @@ impl ValueSet {
         Ok(if is_unknown { Datum::Null } else { Datum::Bool(false) })
     }
 
-    /// Says whether no value tells the row from one of the table's.
+    /// Returns true if the row may equal one of the table: no two values differ, as a null differs from nothing.
     fn may_equal(&self, row: &[Datum], table: &RowTable) -> SqlResult<bool> {
         for number in 0..table.len() {
             pulse::tick(pulse::ITEM)?;
@@ -76,12 +77,12 @@ impl ValueSet {
 }
 
 impl Run<'_> {
-    /// The rows of a query that depends on nothing.
+    /// Returns the rows of an uncorrelated query.
     pub(super) fn shared(&self, id: u64, plan: &Plan) -> SqlResult<KeptRows> {
         self.made_once(id, || self.collect_for(MemoryUse::Results, plan, None))
     }
 
-    /// Rows that are made when they are first asked for.
+    /// Returns rows that are made at the first call.
     pub(super) fn made_once(
         &self,
         id: u64,
@@ -95,7 +96,7 @@ impl Run<'_> {
         Ok(rows)
     }
 
-    /// Its values as a set.
+    /// Returns the rows of an uncorrelated query as a set.
     pub(super) fn shared_set(&self, id: u64, plan: &Plan, kinds: &[Kind]) -> SqlResult<Rc<ValueSet>> {
         if let Some((_, set)) = self.memo.sets.borrow().iter().find(|(own, _)| *own == id) {
             return Ok(Rc::clone(set));
@@ -107,7 +108,7 @@ impl Run<'_> {
         Ok(set)
     }
 
-    /// The values of a list or array as a set; nothing stands for an array that is NULL.
+    /// Returns the values of a list or array as a set; `None` for a null array.
     pub(super) fn list_set(
         &self,
         ListId(id): ListId,

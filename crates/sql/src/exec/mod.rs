@@ -1,7 +1,8 @@
-//! The row executor: plans pass rows on, one at a time, to whoever wants the next.
+//! Row executor: each operator of a plan pushes rows, one at a time, to the next.
 //!
-//! **Invariant:** nothing here blocks. A row that must be waited for ends the statement with [`engine::Error::MustWait`],
-//! which the session turns into a parked statement. Whoever has had enough rows says so, and everything below stops.
+//! **Invariant:** no call blocks. A row that must be waited for ends the run with [`engine::Error::MustWait`], which
+//! the session turns into a parked statement. A consumer that needs no more rows returns `Break`, which stops all
+//! operators below.
 
 mod advisory;
 mod aggregate;
@@ -44,45 +45,45 @@ pub(crate) use constraints::ConstraintEvent;
 pub(crate) use sequence::SessionSequences;
 pub(crate) use write::RunChanges;
 
-/// Whether more rows are wanted.
+/// Continuation of a scan: `Break` if no more rows are needed.
 pub(crate) type Flow = ControlFlow<()>;
 
-/// One run of a statement.
+/// Run of a statement.
 pub(crate) struct Run<'a> {
     pub(crate) txn: &'a Txn<'a>,
     pub(crate) parameters: &'a [Datum],
-    /// The session's state.
+    /// State of the session.
     pub(crate) env: &'a Env,
-    /// What names stand for that are only known now.
+    /// Catalog for names that are resolved at run time.
     pub(crate) catalog: &'a CatalogState,
     pub(crate) path: &'a [String],
     pub(crate) numbers: &'a SessionSequences,
     pub(crate) advised: &'a AdvisoryState,
-    /// Rows that were made, and bytes that are kept.
+    /// Rows made, and bytes kept.
     pub(crate) spent: RunUsage,
-    /// What it has changed.
+    /// Changes of the run.
     pub(crate) changes: RunChanges,
-    /// What is made once and used again.
+    /// Results that are used repeatedly.
     pub(crate) memo: Memo,
-    /// Local values of the expressions under way, those of the innermost last.
+    /// Local values of the expressions under way, the innermost last.
     pub(crate) locals: RefCell<Vec<Box<[Datum]>>>,
-    /// Counts what the operators do.
+    /// Counters of the operators, for EXPLAIN ANALYZE.
     pub(crate) probe: Option<&'a Probe>,
 }
 
-/// What a run has taken so far.
+/// Resources that a run has used.
 #[derive(Debug, Default)]
 pub(crate) struct RunUsage {
     rows: Cell<u64>,
     bytes: Cell<usize>,
-    /// What others are told of it.
+    /// Published usage, for system views.
     holdings: RunHoldings,
-    /// It ends when it has made more rows than this.
+    /// Number of rows after which the run ends.
     budget: Option<u64>,
 }
 
 impl RunUsage {
-    /// Nothing yet, of a budget of so many rows.
+    /// Returns an empty usage with a budget of rows.
     pub(crate) fn within(budget: u64) -> RunUsage {
         RunUsage { budget: Some(budget), ..RunUsage::default() }
     }
@@ -92,31 +93,31 @@ impl RunUsage {
     }
 }
 
-/// Tells whether the statement is to be bound and begun anew.
+/// Returns true if the statement is to be bound again and restarted.
 pub(crate) fn moves(error: &SqlError) -> bool {
     error.begins_again() == Some(RetryReason::Moved)
 }
 
-/// Bytes of the first batch of a stream.
+/// Size of the first batch of a stream.
 const FIRST_BATCH_BYTES: usize = 1 << 10;
-/// Bytes of its later ones.
+/// Size of later batches.
 const BATCH_BYTES: usize = 128 << 10;
-/// Rows between two looks whether the statement was cancelled.
+/// Number of rows between two checks for a cancel.
 const ROWS_PER_LOOK: u64 = 1024;
-/// Units of work of a look at another row, or at a key.
+/// Units of work of visiting a row or a key.
 const DEED: usize = 64;
-/// A row, and those of the enclosing queries.
+/// Row, with those of the enclosing queries.
 #[derive(Clone, Copy)]
 pub(crate) struct RowStack<'r> {
     pub(crate) row: &'r [Datum],
     pub(crate) outer: Option<&'r RowStack<'r>>,
 }
 
-/// Where rows go.
+/// Consumer of rows.
 pub(crate) type RowSink<'e> = dyn FnMut(&[Datum]) -> SqlResult<Flow> + 'e;
 
 impl Run<'_> {
-    /// Passes the plan's rows to `each` until it has enough. Says whether it wanted more.
+    /// Passes the rows of the plan to `each`, until that breaks. Returns the last flow.
     pub(crate) fn rows(&self, plan: &Plan, outer: Option<&RowStack<'_>>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         match self.probe {
             None => self.rows_of(plan, outer, each),
@@ -124,7 +125,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs an operator, and counts what it does if anybody wants to know.
+    /// Runs an operator, counted if there is a probe.
     fn watched(
         &self,
         plan: &Plan,
@@ -223,17 +224,17 @@ impl Run<'_> {
         }
     }
 
-    /// The same once more, for a part of a statement.
+    /// Returns a run like this one, for a part of the statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, numbers, advised, probe, .. } = *self;
         let (spent, changes, memo, locals) = Default::default();
         Run { txn, parameters, env, catalog, path, numbers, advised, spent, changes, memo, locals, probe }
     }
 
-    /// Holds a table that the statement comes to by a reference, for the rest of the transaction.
+    /// Locks a table that the statement reaches by a foreign key, until the end of the transaction.
     ///
     /// # Errors
-    /// One that [`moves`] the statement, if the table was defined anew since it was bound.
+    /// One that [`moves`] the statement, if the table was redefined since it was bound.
     pub(crate) fn hold(&self, table: &TableInfo, hold: Hold) -> SqlResult<()> {
         let key = (table.oid, hold);
         if self.changes.held.borrow().contains(&key) {
@@ -247,7 +248,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The value of an expression over one row alone.
+    /// Evaluates an expression over one row alone.
     pub(crate) fn value_of(&self, expr: &Expr, row: &[Datum]) -> SqlResult<Datum> {
         self.value(expr, &RowStack { row, outer: None })
     }
@@ -257,8 +258,8 @@ impl Run<'_> {
         self.collect_for(MemoryUse::Results, plan, None)
     }
 
-    /// Passes the rows of a plan on in batches, each with its bytes: small ones first, so that the first row is there soon.
-    /// Returns how many rows there were.
+    /// Passes the rows of a plan on in batches with their sizes. The first batches are small, so that the first row
+    /// arrives soon. Returns the number of rows.
     ///
     /// # Errors
     /// Those of the rows, and of `push`.
@@ -291,7 +292,7 @@ impl Run<'_> {
         Ok(all.into_inner())
     }
 
-    /// All rows of a plan; nothing when they take more than the budget.
+    /// Returns all rows of a plan; `None` if that exceeds the budget.
     pub(crate) fn collect_within_budget(&self, plan: &RowPlan) -> SqlResult<Option<Vec<Box<[Datum]>>>> {
         match self.collect(plan) {
             Err(_) if self.spent.is_over_budget() => Ok(None),
@@ -299,7 +300,7 @@ impl Run<'_> {
         }
     }
 
-    /// To be called for each row that is made: a cancel is seen, whatever makes rows.
+    /// Counts a row that is made. Every operator that makes rows calls this, so that a cancel is noticed.
     #[inline]
     fn made_row(&self) -> SqlResult<()> {
         let rows = self.spent.rows.get() + 1;
@@ -315,22 +316,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Looks whether the statement is still wanted, and wanted here.
+    /// Checks for a cancel, and if the statement may stay on this thread.
     pub(crate) fn look(&self) -> SqlResult<()> {
         self.txn.check_active()?;
         statement::pulse::look()
     }
 
-    /// To be called for each of many things that a statement does beside making rows.
+    /// Counts one of many steps that make no rows.
     fn goes_on(&self) -> SqlResult<()> {
         self.txn.check_active()?;
         statement::pulse::tick(DEED)
     }
 
-    /// To be called for each row that is kept.
+    /// Counts a row that is kept.
     ///
     /// # Errors
-    /// `53200` when that would be too much, for a statement or for the process.
+    /// `53200` if that exceeds the limit of a statement or of the process.
     fn keep(&self, of: MemoryUse, row: &[Datum]) -> SqlResult<()> {
         let before = self.spent.bytes.get();
         let bytes = before + bytes_of(row);
@@ -342,7 +343,7 @@ impl Run<'_> {
         if bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
     }
 
-    /// Takes bytes away that were kept for this.
+    /// Subtracts bytes that are no longer kept.
     fn give_back(&self, of: MemoryUse, bytes: usize) {
         let before = self.spent.bytes.get();
         let left = before.saturating_sub(bytes);
@@ -395,7 +396,7 @@ impl Run<'_> {
             }
             return Ok(Flow::Continue(()));
         }
-        // How many rows of the right side are left of each, and whether the left side has given it.
+        // Remaining count of each row of the right side, and true if the left side has had it.
         let mut rows = RowTable::new(kinds.to_vec());
         let mut counts: Vec<(u64, bool)> = Vec::new();
         self.every(right, outer, &mut |row| {
@@ -427,7 +428,7 @@ impl Run<'_> {
     }
 }
 
-/// Takes one away, if there is one.
+/// Decrements a count; returns false if it is 0.
 fn take(count: &mut u64) -> bool {
     let there = 0 < *count;
     *count = count.saturating_sub(1);

@@ -1,6 +1,6 @@
-//! Order: sorting, the first of an order, and what depends on it.
+//! Sorting, and operators that depend on an order.
 //!
-//! **Invariant:** rows that are equal in the order stay as they came.
+//! **Invariant:** sorts are stable.
 
 use super::{Flow, RowSink, RowStack, Run, bytes_of, expr};
 use query::plan::{Expr, Plan, SortKey};
@@ -13,10 +13,10 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::{is_same, mistyped};
 
-/// A row with the values it is ordered by.
+/// Row with its sort keys.
 type KeyedRow = (Box<[Datum]>, Box<[Datum]>);
 
-/// The order of two rows by the values of these keys.
+/// Compares two rows by their sort keys.
 pub(super) fn order_of(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ordering {
     for ((left, right), key) in left.iter().zip(right).zip(keys) {
         let order = match (left.is_null(), right.is_null()) {
@@ -33,7 +33,7 @@ pub(super) fn order_of(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ord
 }
 
 impl Run<'_> {
-    /// All rows in order; only the first ones, if no more are wanted.
+    /// Sorts rows; keeps only the first ones, if no more are needed.
     pub(super) fn sort(
         &self,
         input: &Plan,
@@ -44,7 +44,8 @@ impl Run<'_> {
     ) -> SqlResult<Flow> {
         let mut all: Bulk<KeyedRow> = Bulk::new();
         let by_keys = |(left, _): &KeyedRow, (right, _): &KeyedRow| order_of(left, right, keys);
-        // With a bound: sorted and cut when there are twice as many. What is behind the worst of them is not kept at all.
+        // With a bound, the rows are sorted and cut whenever there are twice as many. Rows behind the last of them are
+        // not kept at all.
         let full = wanted.map(|wanted| 2 * wanted.max(32));
         let mut worst: Option<Box<[Datum]>> = None;
         let mut values: Vec<Datum> = Vec::with_capacity(keys.len());
@@ -100,7 +101,7 @@ impl Run<'_> {
         }
     }
 
-    /// How many rows are skipped, and how many are wanted then.
+    /// Returns the number of rows to skip, and the number wanted after that.
     fn counts(
         &self,
         limit: Option<&Expr>,
@@ -125,7 +126,7 @@ impl Run<'_> {
         if left == 0 {
             return Ok(Flow::Continue(()));
         }
-        // The first of an order need not all be sorted. Beyond this many a sort is as good.
+        // A bounded sort keeps only these rows. For larger bounds a full sort is as good.
         let bound = wanted.and_then(|wanted| usize::try_from(wanted.checked_add(skipped)?).ok());
         let mut stopped = Flow::Continue(());
         let mut pass = |row: &[Datum]| {
@@ -146,7 +147,7 @@ impl Run<'_> {
         Ok(stopped)
     }
 
-    /// The first rows, and those that are equal in the order to the last of them.
+    /// Returns the first rows, and those equal to the last of them in the order.
     pub(super) fn ties(
         &self,
         input: &Plan,
@@ -191,7 +192,7 @@ impl Run<'_> {
         Ok(stopped)
     }
 
-    /// The first row of each run.
+    /// Returns the first row of each run of equal keys.
     pub(super) fn distinct_on(
         &self,
         input: &Plan,
@@ -214,7 +215,7 @@ impl Run<'_> {
     }
 }
 
-/// The most rows that are wanted of an order for which the rest is not kept.
+/// Maximum number of rows for a bounded sort.
 const TOP_MAX: usize = 1 << 16;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Counters of a run's operators, for `EXPLAIN ANALYZE`.
 //!
-//! **Invariant:** a run without a probe pays one comparison for each operator that it begins. Operators are known by their
-//! places in memory, so a probe belongs to one bound statement.
+//! **Invariant:** a run without a probe pays one comparison for each operator. Operators are identified by their
+//! addresses, so a probe belongs to one binding of a statement.
 
 use locked::Locked;
 use query::change::Modify;
@@ -19,18 +19,18 @@ pub(crate) struct Probe {
     counts: Mutex<HashMap<usize, ActualCounts>>,
 }
 
-/// One operator's rows on their way to the next.
+/// Rows of one operator on their way to the next.
 pub(super) struct OperatorWatch {
     timing: bool,
     rows: Cell<u64>,
-    /// What was spent above it.
+    /// Time spent in the operators above.
     above: Cell<Duration>,
     first: Cell<Option<Duration>>,
     begun: Option<Instant>,
 }
 
 impl OperatorWatch {
-    /// It passes a row on.
+    /// Passes a row on.
     pub(super) fn row<R>(&self, pass: impl FnOnce() -> R) -> R {
         self.rows.set(self.rows.get() + 1);
         let Some(begun) = self.begun.filter(|_| self.timing) else { return pass() };
@@ -49,12 +49,12 @@ impl Probe {
         Probe { timing, counts: Mutex::default() }
     }
 
-    /// Nothing has been done so far.
+    /// Resets all counters.
     pub(crate) fn reset(&self) {
         self.counts().clear();
     }
 
-    /// A session goes from thread to thread, so it is locked; one looks at a time.
+    /// Locks the counters. A session moves between threads, and only one uses the probe at a time.
     fn counts(&self) -> MutexGuard<'_, HashMap<usize, ActualCounts>> {
         self.counts.locked_anyway()
     }
@@ -70,7 +70,7 @@ impl Probe {
         };
     }
 
-    /// Watches one operator from its beginning to its end.
+    /// Measures one operator from its beginning to its end.
     pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&OperatorWatch) -> R) -> R {
         let begun = self.timing.then(Instant::now);
         let watch = OperatorWatch {
@@ -90,7 +90,7 @@ impl Probe {
         result
     }
 
-    /// Of a join: one more row.
+    /// Counts a row of a join.
     pub(super) fn joined(&self, step: &JoinStep) {
         self.add(joined_key(step), ActualCounts { rows: 1, loops: 0, times: None });
     }
@@ -103,17 +103,17 @@ impl Probe {
         self.of(plan_key(plan))
     }
 
-    /// What a change returns.
+    /// Returns the counts of a change.
     pub(crate) fn of_modify(&self, modify: &Modify) -> ActualCounts {
         self.of(modify_key(modify))
     }
 
-    /// The rows of the step's source.
+    /// Returns the counts of a step's source.
     pub(crate) fn of_step(&self, step: &JoinStep) -> ActualCounts {
         self.of(step_key(step))
     }
 
-    /// The rows that the step's source makes with those before it.
+    /// Returns the number of rows that a step has joined.
     pub(crate) fn of_join(&self, step: &JoinStep) -> u64 {
         self.of(joined_key(step)).rows
     }
@@ -131,7 +131,7 @@ pub(super) fn step_key(step: &JoinStep) -> usize {
     &raw const *step as usize
 }
 
-/// A place inside the step that is no other operator's.
+/// Returns an address inside the step that no other operator has.
 fn joined_key(step: &JoinStep) -> usize {
     &raw const step.width as usize
 }

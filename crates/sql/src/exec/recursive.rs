@@ -1,6 +1,6 @@
 //! Recursive queries.
 //!
-//! **Invariant:** a round sees the rows that the round before it was the first to make, and nothing of other rounds.
+//! **Invariant:** an iteration sees only the rows that the previous iteration added.
 
 use super::hash_table::RowTable;
 use super::memo::KeptRows;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use types::datum::Datum;
 
 impl Run<'_> {
-    /// Its rows. They are passed on as they are made, if nobody else will ask for them again.
+    /// Runs a recursive query. Rows are passed on as they are made, unless they are used again.
     pub(super) fn recursive(
         &self,
         recursive: &Recursive,
@@ -40,7 +40,7 @@ impl Run<'_> {
         pass(&rows, each)
     }
 
-    /// The rows of the last round.
+    /// Returns the rows of the last iteration.
     pub(super) fn working(&self, id: u64, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         let rows = self.memo.working.borrow().iter().rev().find(|(own, _)| *own == id).map(|(_, rows)| Rc::clone(rows));
         match rows {
@@ -69,7 +69,7 @@ impl Run<'_> {
         };
         let (mut flow, mut last) = round(first, each)?;
         while flow.is_continue() && !last.is_empty() {
-            // Rows that are told apart stay in the table; others go with their round.
+            // Rows of UNION stay in the hash table; those of UNION ALL go with their iteration.
             let bytes = if *all { last.iter().map(|row| bytes_of(row)).sum() } else { 0 };
             self.memo.working.borrow_mut().push((*id, Rc::new(last)));
             let result = round(step, each);

@@ -1,7 +1,7 @@
-//! Sequences at work.
+//! Sequence functions.
 //!
-//! **Invariant:** a value that was given out is not given out again, whatever becomes of the transaction (until the sequence
-//! cycles, or is set). What a session last got is its own.
+//! **Invariant:** a value is returned once, regardless of the transaction's outcome, until the sequence cycles or is
+//! set. `currval` is local to the session.
 
 use super::{RowStack, Run};
 use catalog::{Relation, Sequence, SequenceValue};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use types::datum::Datum;
 use types::ops::impossible;
 
-/// What a session got of sequences last.
+/// Last values of a session, by sequence.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSequences(RefCell<SequenceValues>);
 
@@ -23,19 +23,20 @@ pub(crate) struct SessionSequences(RefCell<SequenceValues>);
 struct SequenceValues {
     by_sequence: HashMap<u32, i64>,
     last: Option<u32>,
-    /// Numbers that the statement under way got, in order, and how many of them it has used again after a wait.
+    /// Values that the statement under way has obtained, in order, and the number of them that it has reused after a
+    /// wait.
     given: HashMap<u32, (Vec<i64>, usize)>,
-    /// The same of values that the statement has set sequences to.
+    /// Values that the statement has set sequences to, likewise.
     set: HashMap<u32, (Vec<SequenceValue>, usize)>,
 }
 
 impl SessionSequences {
-    /// `DISCARD SEQUENCES`
+    /// Forgets the values, for `DISCARD SEQUENCES`.
     pub(crate) fn forget(&self) {
         self.0.take();
     }
 
-    /// A statement begins.
+    /// Begins a statement.
     pub(crate) fn begin(&self) {
         let mut got = self.0.borrow_mut();
         if !got.given.is_empty() {
@@ -46,14 +47,14 @@ impl SessionSequences {
         }
     }
 
-    /// The statement that has waited begins anew: it uses the values that it got before, as if it had only waited.
+    /// Restarts a statement after its wait: it reuses the values obtained before.
     pub(crate) fn begin_again(&self) {
         let mut got = self.0.borrow_mut();
         got.given.values_mut().for_each(|(_, used)| *used = 0);
         got.set.values_mut().for_each(|(_, used)| *used = 0);
     }
 
-    /// Sets a sequence, unless the statement has done so before it waited: others may have drawn numbers since.
+    /// Sets a sequence, unless the statement did so before its wait: others may have taken values since.
     fn set(&self, sequence: &Arc<Sequence>, value: SequenceValue) {
         let mut got = self.0.borrow_mut();
         let (values, used) = got.set.entry(sequence.oid).or_default();
@@ -90,7 +91,7 @@ impl SessionSequences {
     }
 }
 
-/// Values of one sequence that a statement uses again after a wait; it gets new ones for the rest.
+/// Maximum number of values of one sequence that a statement reuses after a wait. Beyond that it obtains new ones.
 const GIVEN_MAX: usize = 1 << 16;
 
 /// `55000`
@@ -122,8 +123,8 @@ impl Run<'_> {
         let newest;
         let sequence = match call {
             SequenceCall::Next | SequenceCall::Set => {
-                // Who defines it anew is waited for, and waits for this transaction. Its definition then is the newest one,
-                // whatever the statement's snapshot.
+                // A definition of the sequence under way is waited for, and a later one waits for this transaction. So
+                // this is the latest definition, regardless of the statement's snapshot.
                 self.txn.announce(&sequence.shared.lock)?;
                 newest = sequence.newest().ok_or_else(|| {
                     let message = format!("could not open relation with OID {}", sequence.oid);

@@ -1,6 +1,6 @@
-//! Functions that return sets.
+//! Set-returning functions.
 //!
-//! **Invariant:** a set is made value by value, as its values are asked for.
+//! **Invariant:** values are made as they are consumed.
 
 use super::{RowStack, Run};
 use crate::session::Env;
@@ -10,10 +10,10 @@ use types::datum::Datum;
 use types::ops::arrays::split;
 use types::ops::{compare, impossible};
 
-/// The values that are left of a set.
+/// Remaining values of a set.
 pub(super) type SetValues = Box<dyn Iterator<Item = SqlResult<Datum>>>;
 
-/// The next values of several sets, null for those that have ended. Says whether any has not.
+/// Returns the next values of several sets, null for those that have ended; false once all have ended.
 pub(super) fn next_of(sets: &mut [Option<SetValues>], places: &mut [Datum]) -> SqlResult<bool> {
     let mut found = false;
     for (set, place) in sets.iter_mut().zip(places) {
@@ -32,7 +32,7 @@ pub(super) fn next_of(sets: &mut [Option<SetValues>], places: &mut [Datum]) -> S
 }
 
 impl Run<'_> {
-    /// Begins these sets.
+    /// Starts these sets.
     pub(super) fn sets(&self, calls: &[SetCall], rows: &RowStack<'_>) -> SqlResult<Vec<Option<SetValues>>> {
         calls.iter().map(|call| self.set_of(call, rows)).collect()
     }
@@ -45,7 +45,7 @@ impl Run<'_> {
             return Ok(values.pop().map(|value| Box::new(std::iter::once(Ok(value))) as SetValues));
         }
         Ok(Some(match (function, &mut values[..]) {
-            // What has no value for an argument has no rows.
+            // A null argument gives no rows.
             (SetFunction::StringToTable, [Datum::Null, ..]) => return Ok(None),
             (SetFunction::StringToTable, values) => {
                 let mut parts: Vec<Datum> = Vec::new();
@@ -85,14 +85,14 @@ impl Run<'_> {
                 let number = move |at: i32| Ok(Datum::Int4(if reverse { first + last - at } else { at }));
                 Box::new((first..=last).map(number))
             }
-            // An array has one dimension.
+            // Arrays have one dimension.
             (SetFunction::Subscripts { .. }, [Datum::Array(_), Datum::Int4(_), Datum::Bool(_)]) => return Ok(None),
             (function, _) => return Err(impossible(&format!("{function:?} is given values that it does not take"))),
         }))
     }
 }
 
-/// The value after this one; none where the type ends.
+/// Returns the next value of a series; `None` at the end of the type's range.
 fn after(value: &Datum, step: &Datum, add: query::plan::Eval, env: &Env) -> SqlResult<Option<Datum>> {
     match (value, step) {
         (Datum::Int4(value), Datum::Int4(step)) => Ok(value.checked_add(*step).map(Datum::Int4)),
@@ -102,7 +102,7 @@ fn after(value: &Datum, step: &Datum, add: query::plan::Eval, env: &Env) -> SqlR
 }
 
 /// # Errors
-/// `22023` for a numeric that is none.
+/// `22023` for NaN and infinity.
 fn finite(value: &Datum, what: &str) -> SqlResult<()> {
     let Datum::Numeric(number) = value else { return Ok(()) };
     if number.is_finite() {

@@ -1,7 +1,7 @@
-//! Rows of tables; row locks.
+//! Scans of tables, and row locks.
 //!
-//! **Invariant:** what finds rows is evaluated before the first of them is read, so that the row it was evaluated over may be
-//! changed while they are gone through.
+//! **Invariant:** the keys of a scan are evaluated before its first row is read, so the row that they depend on may
+//! change during the scan.
 
 use super::write::row_id;
 use super::{Flow, RowSink, RowStack, Run};
@@ -17,10 +17,10 @@ use types::datum::Datum;
 use types::ops::{build, mistyped};
 use types::{Kind, SqlType};
 
-/// What an [`Access`] comes to over a row.
+/// Evaluated keys of an [`Access`].
 pub(super) enum AccessKeys {
     All,
-    /// As of [`Access::Index`]; limits say whether they are included.
+    /// Keys of [`Access::Index`]; the limits tell if they are inclusive.
     Index {
         index: usize,
         prefix: Vec<Datum>,
@@ -28,7 +28,7 @@ pub(super) enum AccessKeys {
         upper: Option<(Datum, bool)>,
         direction: Direction,
     },
-    /// Each once.
+    /// Distinct keys.
     AnyOf {
         index: usize,
         prefix: Vec<Datum>,
@@ -36,20 +36,20 @@ pub(super) enum AccessKeys {
     },
 }
 
-/// The type of an index's column.
+/// Returns the type of an index's column.
 fn kind_of(table: &TableInfo, index: usize, at: usize) -> SqlType {
     table.columns[table.table.indexes()[index].columns[at]].kind
 }
 
 impl<'a> Run<'a> {
-    /// What rows of a table are wanted; nothing if there can be none.
+    /// Evaluates the keys of a scan; `None` if no row can match.
     pub(super) fn look_up(
         &self,
         table: &TableInfo,
         access: &Access,
         rows: &RowStack<'_>,
     ) -> SqlResult<Option<AccessKeys>> {
-        // No row is equal to null, or to what the column cannot have.
+        // No row equals null, or a value outside the column's type.
         let key = |value: Datum, from: Kind, kind: SqlType| {
             let exactly = match value {
                 Datum::Null => None,
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         Ok(Some(match access {
             Access::All => AccessKeys::All,
             Access::Index { index, prefix, lower, upper, backward } => {
-                // Nothing if no row can be within the limit; a limit of nothing if all rows are.
+                // `None` if no row can be within the limit; `Some(None)` if all rows are.
                 let bound = |limit: &Option<Box<KeyBound>>, is_lower: bool| {
                     let Some(KeyBound { value: KeyValue { value, kind }, inclusive }) = limit.as_deref() else {
                         return Ok::<_, SqlError>(Some(None));
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
                     let column = kind_of(table, *index, prefix.len());
                     Ok(match sought(value, *kind, column, &self.env.forms)? {
                         KeyPosition::Exactly(value) => Some(Some((value, *inclusive))),
-                        // The condition above says it exactly.
+                        // The condition is also evaluated for each row.
                         KeyPosition::Between(low, high) => Some(Some((if is_lower { low } else { high }, true))),
                         KeyPosition::Below => is_lower.then_some(None),
                         KeyPosition::Above => (!is_lower).then_some(None),
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
                                 keys.extend(key(item, *from, kind)?);
                             }
                         }
-                        // Nothing is equal to it.
+                        // No row equals an element of a null array.
                         Datum::Null => return Ok(None),
                         other => return Err(mistyped(&other)),
                     },
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// Rows of a table as the transaction sees them.
+    /// Iterates over the rows of a table that the transaction sees.
     pub(super) fn table_rows(
         &self,
         table: &TableInfo,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
                 txn.try_scan(&table.table, &[], |row| {
                     pulse::tick(pulse::ITEM)?;
                     if all.len() == all.capacity() {
-                        // It doubles.
+                        // The vector doubles when it grows.
                         build::has_room(size_of_val(all.as_slice()))?;
                     }
                     all.push(row);
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The rows whose first columns in an index are these.
+    /// Returns the rows with these values in the first columns of an index.
     fn equal_rows(
         &self,
         table: &TableInfo,
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         each: &mut dyn FnMut(&Row<'_>) -> SqlResult<Flow>,
     ) -> SqlResult<Flow> {
         let def = &table.table.indexes()[index];
-        // One value, as most keys have, is kept without memory of its own.
+        // A single value, the usual case, needs no allocation.
         if let ([value], [column], true) = (values, &def.columns[..], def.unique) {
             let mut buffer = Vec::new();
             let value = store(value, table.columns[*column].kind, &mut buffer)?;
@@ -232,8 +232,8 @@ impl<'a> Run<'a> {
         Ok(Flow::Continue(()))
     }
 
-    /// Columns of a row that was claimed, as it is now, its id included; nothing if it is the version by which the statement chose
-    /// it.
+    /// Returns the current columns of a claimed row, with its id; `None` if the row has not changed since the
+    /// statement chose it.
     pub(super) fn newer(&self, table: &TableInfo, id: RowId, now: &Row<'_>) -> SqlResult<Option<Vec<Datum>>> {
         if self.txn.get_row(&table.table, id)?.is_some_and(|seen| seen.is_same_version(now)) {
             return Ok(None);
@@ -243,7 +243,7 @@ impl<'a> Run<'a> {
         Ok(Some(columns))
     }
 
-    /// Locks the rows that the input chose, and judges those that have changed since anew (PostgreSQL's `EvalPlanQual`).
+    /// Locks the chosen rows, and checks those that have changed since again (PostgreSQL's `EvalPlanQual`).
     pub(super) fn lock(
         &self,
         input: &Plan,
@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
             let mut newer: Option<Vec<Datum>> = None;
             for lock in locks {
                 let Some(id) = row_id(row, lock.row_id())? else { continue };
-                // What another part of the statement has changed is left to it.
+                // A row that another part of the statement has changed is left alone.
                 if self.has_changed(&lock.table, id) {
                     return Ok(Flow::Continue(()));
                 }
@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
             let Some(mut row) = newer else { return each(row) };
             for OuterJoin { on, first, width } in joins {
                 let places = *first..first + width;
-                // A row without a match stays one.
+                // The null side of an outer join stays so.
                 let has_match = row[places.clone()].iter().any(|value| !value.is_null());
                 if let Some(on) = on
                     && has_match
@@ -303,13 +303,13 @@ fn with<'v>(key: &[Value<'v>], last: Value<'v>) -> Vec<Value<'v>> {
     key.iter().copied().chain([last]).collect()
 }
 
-/// A table's columns, then the row's id.
+/// Appends a table's columns and the row's id.
 pub(super) fn append(row: &mut Vec<Datum>, table: &TableInfo, found: &Row<'_>) {
     row.extend(table.columns.iter().enumerate().map(|(at, column)| datum(found.get(at), column.kind)));
     row.push(Datum::Int8(found.row_id().0 as i64));
 }
 
-/// The columns that are looked at, into their places; the row's id is one behind the last.
+/// Fills the places with the columns that are used, and the row's id behind the last.
 pub(super) fn fill(places: &mut [Datum], table: &TableInfo, columns: Option<&[usize]>, found: &Row<'_>) {
     let mut one = |at: usize| {
         let value = match table.columns.get(at) {

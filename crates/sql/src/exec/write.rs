@@ -1,8 +1,9 @@
-//! Changes of rows.
+//! INSERT, UPDATE and DELETE.
 //!
-//! **Invariant:** all parts of a statement see what was there before it: reads are held at its command, so it changes rows
-//! while it still chooses them. A row that somebody else has changed since is judged anew by the condition, and its new
-//! values are made from it as it is (PostgreSQL's `EvalPlanQual`): the tables beside it stay as the snapshot has them.
+//! **Invariant:** all parts of a statement see the state before it: they read as of its command, so it may change rows
+//! while it still chooses others. For a row that another transaction has changed since, the condition is evaluated
+//! again and the new values are computed from the latest version (PostgreSQL's `EvalPlanQual`); other tables are read
+//! by the snapshot.
 
 use super::constraints::ConstraintEvent;
 use super::probe::modify_key;
@@ -23,48 +24,48 @@ use types::datum::Datum;
 use types::ops::mistyped;
 use types::text;
 
-/// What a change has done.
+/// Result of a change.
 pub(crate) struct ChangeResult {
     pub(crate) rows: u64,
-    /// What it returns of each.
+    /// RETURNING rows.
     pub(crate) returned: Vec<Box<[Datum]>>,
 }
 
-/// Rows that a statement of `WITH` has returned.
+/// RETURNING rows of a change in `WITH`.
 type ReturnedRows = Rc<Vec<Box<[Datum]>>>;
 
-/// What a run has changed so far.
+/// Changes of a run.
 #[derive(Default)]
 pub(crate) struct RunChanges {
-    /// Rows that may be met again, by table.
+    /// Changed rows that may be met again, by table.
     seen: RefCell<HashSet<(u32, RowId)>>,
-    /// What statements of `WITH` have returned, by their place in memory.
+    /// RETURNING rows of changes in `WITH`, by address.
     returned: RefCell<HashMap<*const Modify, ReturnedRows>>,
-    /// The statements of `WITH` that change rows.
+    /// Changes in `WITH`.
     with: RefCell<Vec<Arc<Modify>>>,
-    /// What is to be looked after at the end of the statement.
+    /// Foreign keys to check at the end of the statement.
     pub(super) events: RefCell<VecDeque<ConstraintEvent>>,
-    /// Tables that it holds because of references.
+    /// Tables locked because of foreign keys.
     pub(super) held: RefCell<Vec<(u32, Hold)>>,
 }
 
-/// Columns of a table whose values stand on the stack.
+/// Maximum number of columns whose values are kept on the stack.
 const NARROW_MAX: usize = 16;
 
-/// What is to be seen to when a row is changed.
+/// Options of a change.
 #[derive(Clone, Copy)]
 struct ChangeOptions<'c> {
-    /// The row may be met again, and is then left alone.
+    /// True if a row may be met again, and is skipped then.
     once: bool,
     rules: Option<&'c Arc<ConstraintRules>>,
     is_returned: bool,
 }
 
-/// What to do with each row that was changed: the row as `RETURNING` sees it.
+/// Consumer of changed rows, as `RETURNING` sees them.
 type ChangedRowSink<'n> = dyn FnMut(&[Datum]) -> SqlResult<()> + 'n;
 
 impl Run<'_> {
-    /// A statement that changes rows, to its end.
+    /// Runs a change to its end.
     pub(crate) fn modify(&self, modify: &Modify) -> SqlResult<ChangeResult> {
         self.begin(&modify.with)?;
         let changed = self.change(modify, !modify.with.is_empty())?;
@@ -72,7 +73,7 @@ impl Run<'_> {
         Ok(changed)
     }
 
-    /// A query with statements in its `WITH` that change rows.
+    /// Runs a query with changes in its `WITH`.
     pub(super) fn modifying(&self, modifies: &[Arc<Modify>], input: &Plan, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         self.begin(modifies)?;
         let flow = self.rows(input, None, each)?;
@@ -80,7 +81,7 @@ impl Run<'_> {
         Ok(flow)
     }
 
-    /// What a statement of `WITH` returns; it is run when that is first asked for.
+    /// Returns the RETURNING rows of a change in `WITH`, which is run at the first use.
     pub(super) fn modified(&self, modify: &Arc<Modify>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         for row in self.once(modify)?.iter() {
             if each(row)?.is_break() {
@@ -100,7 +101,7 @@ impl Run<'_> {
         Ok(returned)
     }
 
-    /// From now on all parts of the statement see the same.
+    /// Fixes the state that all parts of the statement see.
     fn begin(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
         if !with.is_empty() {
             self.changes.with.replace(with.to_vec());
@@ -108,8 +109,8 @@ impl Run<'_> {
         Ok(self.txn.hold_command()?)
     }
 
-    /// A statement whose condition or new values have queries may come to ask for what others return while it has a row
-    /// in hand, and must not change rows then: they are run before.
+    /// Runs changes in `WITH` that the condition or new values may read. That must be done before this statement
+    /// claims a row, since no rows may be changed meanwhile.
     fn run_those_before(&self, modify: &Modify) -> SqlResult<()> {
         let with = self.changes.with.borrow().clone();
         if with.is_empty() || !modify.change.has_query() {
@@ -121,7 +122,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The end of a statement: what of its `WITH` nobody has asked for is done now, the last first, as PostgreSQL does.
+    /// Ends the statement: runs changes in `WITH` that were not read, the last first, as PostgreSQL does.
     fn finish(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
         for modify in with.iter().rev() {
             self.once(modify)?;
@@ -139,7 +140,7 @@ impl Run<'_> {
         })
     }
 
-    /// `meets_others`: other parts of the statement change rows, too.
+    /// Changes rows. `meets_others` is true if other parts of the statement change rows, too.
     fn change_rows(&self, modify: &Modify, meets_others: bool) -> SqlResult<ChangeResult> {
         let Modify { change, returning, with: _ } = modify;
         let is_returned = returning.is_some();
@@ -183,7 +184,7 @@ impl Run<'_> {
         Ok(changed)
     }
 
-    /// Passes the rows that are to be changed to `each`. Of a table by itself only the columns that are looked at are made.
+    /// Passes the rows to change to `each`. For a single table only the columns that are used are read.
     fn targets(&self, target: &ChangeTarget, each: &mut dyn FnMut(&[Datum]) -> SqlResult<()>) -> SqlResult<()> {
         let (Some(needed), Plan::Joins(Joins { when: None, steps, width: _ }), None) =
             (&target.needed, &target.input, self.probe)
@@ -223,22 +224,22 @@ impl Run<'_> {
         flow.map(|_| ())
     }
 
-    /// Whether this statement has not changed the row yet; from now on it has.
+    /// Notes that the statement changes the row; returns false if it did so before.
     pub(super) fn is_first(&self, table: &TableInfo, id: RowId) -> bool {
         self.changes.seen.borrow_mut().insert((table.oid, id))
     }
 
-    /// Tells whether this statement has changed the row.
+    /// Returns true if the statement has changed the row.
     pub(super) fn has_changed(&self, table: &TableInfo, id: RowId) -> bool {
         self.changes.seen.borrow().contains(&(table.oid, id))
     }
 
-    /// It was not changed after all: what its change is subject to may hold with another partner.
+    /// Forgets a row that was not changed after all: the condition may hold for another row of the join.
     pub(super) fn forget(&self, table: &TableInfo, id: RowId) {
         self.changes.seen.borrow_mut().remove(&(table.oid, id));
     }
 
-    /// Whether a row may be as it is, whatever others there are.
+    /// Checks the constraints of the row by itself.
     pub(super) fn may_insert(
         &self,
         table: &TableInfo,
@@ -252,9 +253,9 @@ impl Run<'_> {
         }
     }
 
-    /// Inserts a row of all columns.
+    /// Inserts a row with all columns.
     pub(super) fn insert(&self, table: &TableInfo, row: &[Datum]) -> SqlResult<RowId> {
-        // Of most tables the values stand on the stack.
+        // For most tables the values are kept on the stack.
         if row.len() <= NARROW_MAX {
             let mut buffers = [const { Vec::new() }; NARROW_MAX];
             let mut values = [Value::Null; NARROW_MAX];
@@ -274,7 +275,7 @@ impl Run<'_> {
         Ok(self.txn.insert(&table.table, &values)?)
     }
 
-    /// The values of `SET`, in its order.
+    /// Returns the values of `SET`, in its order.
     pub(super) fn new_values(&self, assignments: &Assignments, rows: &RowStack<'_>) -> SqlResult<Vec<Datum>> {
         let mut made = Vec::with_capacity(assignments.columns.len());
         for value in &assignments.values {
@@ -297,7 +298,8 @@ impl Run<'_> {
         Ok(made)
     }
 
-    /// Puts the values of `SET` into a copy of a row whose table's columns begin at `first`, and into the engine's copy.
+    /// Puts the values of `SET` into a copy of the row, whose table's columns begin at `first`, and into the engine's
+    /// copy.
     pub(super) fn assign(
         &self,
         table: &TableInfo,
@@ -315,7 +317,7 @@ impl Run<'_> {
         self.not_null(table, &row[first..first + table.columns.len()])
     }
 
-    /// Changes the row that was chosen. The whole new row is made only for whoever looks at it.
+    /// Updates the chosen row. The whole new row is made only if it is used.
     fn update(
         &self,
         target: &ChangeTarget,
@@ -374,7 +376,7 @@ impl Run<'_> {
             }
             Err(error) if !matches!(error.engine(), Some(engine::Error::UniqueViolation { .. })) => Err(error),
             Err(error) => {
-                // What an error shows of the row is what the statement has made of it, all columns.
+                // The error shows all columns of the row as the statement has changed it.
                 let mut row = match (new.get(columns.clone()), self.txn.get_row(&table.table, id)) {
                     (Some(new), _) => new.to_vec(),
                     (None, Ok(Some(row))) => super::constraints::row_of(table, &row),
@@ -386,7 +388,7 @@ impl Run<'_> {
         }
     }
 
-    /// Puts the values of `SET` into the engine's copy of a row, which nobody else looks at.
+    /// Puts the values of `SET` into the engine's copy of the row, where the new row is not used otherwise.
     fn assign_alone(
         &self,
         table: &TableInfo,
@@ -413,7 +415,7 @@ impl Run<'_> {
         self.not_null(table, &row)
     }
 
-    /// Changes a row as `patch` does, if it says so.
+    /// Updates a row with `patch`, if that returns true.
     pub(super) fn patch(
         &self,
         table: &TableInfo,
@@ -486,7 +488,7 @@ impl Run<'_> {
     }
 }
 
-/// The row's id in this column; nothing on the side of an outer join that has no row.
+/// Returns the row's id in this column; `None` for the null side of an outer join.
 pub(super) fn row_id(row: &[Datum], at: usize) -> SqlResult<Option<RowId>> {
     match &row[at] {
         Datum::Int8(id) => Ok(Some(RowId(*id as u64))),
@@ -495,8 +497,10 @@ pub(super) fn row_id(row: &[Datum], at: usize) -> SqlResult<Option<RowId>> {
     }
 }
 
-/// What clients are told about rows.
+/// Messages about rows.
 impl Run<'_> {
+    /// Checks the NOT NULL constraints.
+    ///
     /// # Errors
     /// `23502`
     pub(super) fn not_null(&self, table: &TableInfo, row: &[Datum]) -> SqlResult<()> {
@@ -508,7 +512,7 @@ impl Run<'_> {
         Err(self.catalog.about(error, table).about_column(name))
     }
 
-    /// `Failing row contains (...).`
+    /// Returns the detail `Failing row contains (...).`
     pub(super) fn failing(&self, table: &TableInfo, row: &[Datum]) -> String {
         let shown = table.columns.iter().zip(row).map(|(column, value)| {
             if value.is_null() {
@@ -524,7 +528,7 @@ impl Run<'_> {
         format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// An error about this row, in PostgreSQL's words.
+    /// Describes an error about this row, in PostgreSQL's words.
     pub(super) fn describe(&self, error: SqlError, table: &TableInfo, row: &[Datum]) -> SqlError {
         let Some(engine::Error::UniqueViolation { index, .. }) = error.engine() else { return error };
         let def = table.table.indexes().iter().find(|def| def.name == *index);
@@ -534,7 +538,7 @@ impl Run<'_> {
         self.catalog.about(error.detail(detail), table).about_constraint(&name)
     }
 
-    /// `(a, b)=(1, 2)`
+    /// Returns the key as `(a, b)=(1, 2)`.
     pub(super) fn key_text(&self, table: &TableInfo, columns: &[usize], row: &[Datum]) -> String {
         let names: Vec<&str> = columns.iter().map(|at| &*table.columns[*at].name).collect();
         let value = |at: &usize| Some(text::to_string(row.get(*at)?, table.columns[*at].kind, &self.env.forms));
@@ -543,5 +547,5 @@ impl Run<'_> {
     }
 }
 
-/// Bytes of a value that a detail shows.
+/// Maximum number of bytes of a value in a detail.
 const SHOWN_BYTES_MAX: usize = 64;

@@ -25,24 +25,24 @@ pub(crate) enum Action {
     Change(Box<Modify>),
     CopyFrom(Box<CopyFrom>),
     CopyTo(Box<CopyTo>),
-    /// Is bound when it runs.
+    /// Definition, which is bound when it runs.
     Define(Box<Statement>),
     Prepare(Box<PrepareCommand>),
     Execute(Execute),
     Explain(Box<Explain>),
     Declare(Box<Declare>),
     Fetch(Fetch),
-    /// The next rows of the portal of this name; its value is how many.
+    /// Next rows of the portal of this name. The number of rows is its parameter.
     Advance(String),
-    /// Nothing: all.
+    /// `None` for all.
     Close(Option<String>),
-    /// Nothing: all.
+    /// `None` for all.
     Deallocate(Option<String>),
-    /// The statement's locks are all that it does.
+    /// `LOCK TABLE`: all of its work is in the statement's locks.
     LockTable,
-    /// Statement that changes no answer: `UNLISTEN`, as nobody listens.
+    /// Statement without effect: `UNLISTEN`, as there is no LISTEN.
     Nothing(&'static str),
-    /// Waits for who has locked what it names, and does nothing.
+    /// Statement that only waits for conflicting locks on its tables.
     Maintain(&'static str),
     Begin {
         modes: TransactionModes,
@@ -51,16 +51,16 @@ pub(crate) enum Action {
     /// `COMMIT`, `ROLLBACK`
     End {
         commits: bool,
-        /// True if another transaction like it follows.
+        /// True for AND CHAIN.
         chain: bool,
     },
     Savepoint(String),
     RollbackTo(String),
     Release(String),
     SetTransaction(TransactionModes),
-    /// Of the transactions that begin from now on.
+    /// Modes of future transactions.
     SetCharacteristics(TransactionModes),
-    /// Nothing: back to the default.
+    /// `None` resets the setting to its default.
     Set {
         name: String,
         value: Option<String>,
@@ -83,37 +83,37 @@ pub(crate) struct PlannedQuery {
 }
 
 impl PlannedQuery {
-    /// Returns true if it runs changes of rows in its `WITH`.
+    /// Returns true if its `WITH` changes rows.
     pub(crate) fn is_modifying(&self) -> bool {
         matches!(*self.rows, Plan::Modifying { .. })
     }
 }
 
-/// `ISOLATION LEVEL`, `READ ONLY`: names and values of settings.
+/// `ISOLATION LEVEL`, `READ ONLY` and the like, as names and values of settings.
 pub(crate) type TransactionModes = Vec<(&'static str, &'static str)>;
 
-/// Properties of an action that stay when its statement is bound anew.
+/// Properties of an action that do not change when its statement is bound again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionTraits {
-    /// True for one query or change, prepared by SQL or not.
+    /// True for a single query or change, including one run by `EXECUTE`.
     pub(crate) is_one: bool,
     pub(crate) is_query: bool,
-    /// True for all but a query that changes no rows.
+    /// True unless it is a query that changes no rows.
     pub(crate) is_modifying: bool,
-    /// True if the result may be sent while it is made.
+    /// True if rows may be sent before the query ends.
     pub(crate) streams: bool,
-    /// True if the action ends soon, or can be taken back to go on elsewhere.
+    /// True if the action is short, or can be undone and run elsewhere.
     pub(crate) can_move: bool,
-    /// True if the action is done even in a transaction that has failed.
+    /// True if the action is allowed in a failed transaction.
     pub(crate) ends_or_goes_back: bool,
-    /// True if the action begins no transaction: it opens or ends a block, sets or shows something.
+    /// True if the action starts no transaction: it begins or ends a block, sets or shows a setting.
     pub(crate) begins_nothing: bool,
     /// True if the action returns the next rows of a portal.
     pub(crate) advances: bool,
 }
 
 impl Action {
-    /// Returns the properties that stay.
+    /// Returns the lasting properties.
     pub(crate) fn traits(&self) -> ActionTraits {
         let is_query = matches!(self, Action::Query(_));
         let is_one = match self {
@@ -144,7 +144,7 @@ impl Action {
         }
     }
 
-    /// Whether it depends on what names stand for.
+    /// Returns true if the action depends on the catalog.
     pub(crate) fn uses_catalog(&self) -> bool {
         matches!(
             self,
@@ -158,10 +158,10 @@ impl Action {
     }
 }
 
-/// Action of a statement, and the columns of its rows, if it has rows.
+/// Action of a statement, and the columns of its result, if it has one.
 type BoundAction = (Action, Option<Vec<ColumnInfo>>);
 
-/// Binds and plans a statement. Returns its action, and the columns of its rows, if it has rows.
+/// Binds and plans a statement. Returns its action, and the columns of its result, if it has one.
 pub(crate) fn of_statement(
     binder: &Binder<'_>,
     planner: &mut Planner,
@@ -210,7 +210,7 @@ pub(crate) fn of_statement(
         | Statement::DropDatabase(_)
         | Statement::Truncate(_)
         | Statement::Comment(_) => Action::Define(Box::new(statement.clone())),
-        // These are bound by the session, which knows what they name.
+        // The session binds these, since it knows their names.
         Statement::Execute(_) => return Err(SqlError::unsupported("EXECUTE there")),
         Statement::Declare(_) => return Err(SqlError::unsupported("DECLARE there")),
         Statement::Fetch(_) => return Err(SqlError::unsupported("FETCH there")),
@@ -220,7 +220,8 @@ pub(crate) fn of_statement(
     Ok((action, None))
 }
 
-/// `0A000` of a statement of PostgreSQL that has no meaning here. It is about the whole, so it has no place.
+/// Returns the error for a statement of PostgreSQL that has no meaning here. It has no position, since it is about the
+/// whole statement.
 fn unsupported(statement: &UnsupportedStatement) -> SqlError {
     let UnsupportedStatement { feature, span: _ } = statement;
     SqlError::unsupported(feature)

@@ -1,7 +1,7 @@
-//! Queries without a session: for programs that query the tables that sessions see.
+//! Queries without a session, for programs that read the tables that sessions use.
 //!
-//! **Invariant:** it only reads, has no parameters, and was bound with the settings that sessions of the database's owner begin
-//! with; the clock that it sees stands at its binding.
+//! **Invariant:** the query only reads, has no parameters, and is bound with the settings of a new session of the
+//! database's owner. Its clock is that of the binding.
 
 use super::Database;
 use crate::session::action::Action;
@@ -26,22 +26,23 @@ pub struct QueryAlone {
 }
 
 impl QueryAlone {
-    /// What it does, for whoever runs such plans.
+    /// Returns the query, for a caller that runs plans.
     pub fn query(&self) -> AnalyticsQuery<'_> {
         AnalyticsQuery { plan: &self.plan, parameters: &[], columns: &self.kinds, context: &self.context }
     }
 
-    /// Columns of its rows.
+    /// Returns the columns of its result.
     pub fn columns(&self) -> &[ColumnInfo] {
         &self.columns
     }
 }
 
 impl Database {
-    /// Binds one query to the catalog of now.
+    /// Binds one query by the current catalog.
     ///
     /// # Errors
-    /// Grammar, names, types; `0A000` if it is no query, has parameters, or does more than read.
+    /// Errors of syntax, names and types; `0A000` for a statement that is not a query, has parameters, or does more
+    /// than read.
     pub fn query_alone(&self, text: &str) -> SqlResult<QueryAlone> {
         let (user, database) = (OWNER.to_owned(), DATABASE.to_owned());
         let mut session = self.connect(Connect { user, database, ..Connect::default() })?;

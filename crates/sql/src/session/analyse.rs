@@ -1,4 +1,4 @@
-//! From a text to statements that can be run.
+//! Parse and analysis of statements.
 
 use super::action::Action;
 use super::explain::Explain;
@@ -18,10 +18,10 @@ use types::SqlType;
 use types::ops::context::clock_us;
 
 impl Session {
-    /// All statements of a text, for the simple protocol.
+    /// Splits a text into statements, for the simple protocol.
     ///
     /// # Errors
-    /// When any is not in the grammar: none of them is run then.
+    /// A syntax error in any of them; then none is run.
     pub fn split(&mut self, text: &str) -> SqlResult<Vec<StatementText>> {
         self.message.end();
         self.message.begin();
@@ -34,26 +34,27 @@ impl Session {
         Ok(parts)
     }
 
-    /// Looks, between two statements of a text that was split, whether the rest is still wanted.
+    /// Checks for a cancel between two statements of a text.
     ///
     /// # Errors
-    /// `57014`: somebody has cancelled it.
+    /// `57014` if the query was canceled.
     pub fn goes_on(&self) -> SqlResult<()> {
         self.message.check()
     }
 
-    /// Analyses one statement. `types` are the parameters' type numbers as far as the client says; 0: it does not.
+    /// Analyses one statement. `types` are the OIDs of the parameters' types, as far as the client specifies them; 0
+    /// leaves one unspecified.
     ///
     /// # Errors
-    /// Grammar, names, types.
+    /// Errors of syntax, names and types.
     pub fn prepare(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         self.prepare_parsed(text, None, types)
     }
 
-    /// Analyses a statement of a text that was split, as [`Session::prepare_once`] does.
+    /// Analyses one statement of a split text, as [`Session::prepare_once`] does.
     ///
     /// # Errors
-    /// Names, types.
+    /// Errors of names and types.
     pub fn prepare_part(&mut self, part: &mut StatementText) -> SqlResult<Arc<Statement>> {
         let statement = self.prepare_parsed(&part.text, part.parsed.take(), &[])?;
         statement.unfix_columns();
@@ -80,7 +81,7 @@ impl Session {
         Ok(statement)
     }
 
-    /// Analyses a text, of which `parsed` is the tree if it is there.
+    /// Analyses a text. `parsed` is its tree, if it was parsed before.
     fn analyse_text(
         &mut self,
         text: &str,
@@ -94,7 +95,7 @@ impl Session {
         let parsed = match parsed {
             Some(parsed) => Some(parsed),
             None => match parse_one(text) {
-                // Whatever it is, the transaction has failed.
+                // The failed transaction is reported first, whatever the statement is.
                 Err(error) if self.has_failed && error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                     return Err(engine::Error::InFailedTransaction.into());
                 }
@@ -106,7 +107,7 @@ impl Session {
             return Ok(Arc::new(Statement::of("", BoundStatement::fixed(Action::Empty))));
         };
         let tree = tree.into_statement();
-        // They replace those of a call on a smaller stack.
+        // If the call was repeated on a larger stack, these replace the notices of the first try.
         *notices = of_names;
         if self.has_failed && !may_end_failed(&tree) {
             return Err(engine::Error::InFailedTransaction.into());
@@ -143,7 +144,7 @@ impl Session {
     }
 }
 
-/// Parses a text that is one statement, or none.
+/// Parses a text of at most one statement.
 fn parse_one(text: &str) -> SqlResult<Option<ParsedStatement>> {
     let mut all = parse(text)?;
     if 1 < all.len() {
@@ -155,7 +156,8 @@ fn parse_one(text: &str) -> SqlResult<Option<ParsedStatement>> {
     Ok(all.pop().map(part))
 }
 
-/// Returns true for a statement that a transaction which has failed may do: it ends it, or goes back.
+/// Returns true for a statement that a failed transaction allows, because it ends the transaction or rolls back to a
+/// savepoint.
 fn may_end_failed(tree: &ast::Statement) -> bool {
     matches!(
         tree,
@@ -166,7 +168,7 @@ fn may_end_failed(tree: &ast::Statement) -> bool {
 }
 
 /// # Errors
-/// `0A000`: a statement that has no plan.
+/// `0A000` for a statement that has no plan.
 fn check_explained(tree: &ast::Statement) -> SqlResult<()> {
     match tree {
         ast::Statement::Query(_)

@@ -1,6 +1,6 @@
-//! Run of analytics as the session sees it that waits for it.
+//! Analytical run, from the view of the session that waits for it.
 //!
-//! **Invariant:** it ends exactly once; the first end counts.
+//! **Invariant:** a run ends exactly once; later ends are ignored.
 
 use engine::Wake;
 use locked::Locked;
@@ -12,33 +12,33 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// A run as the session that waits for it sees it; whoever has it may cancel it before it is started.
+/// Analytical run that a session waits for. It can be canceled before it is started.
 #[derive(Default)]
 pub struct Analysis {
     state: Mutex<AnalysisState>,
     run: OnceLock<Arc<dyn AnalyticsRun>>,
-    /// Queue of its rows, if they are taken while it runs.
+    /// Queue of its rows, if they are consumed while it runs.
     rows: OnceLock<Arc<Stream<ResultPiece>>>,
 }
 
 #[derive(Default)]
 struct AnalysisState {
     is_over: bool,
-    /// True if a cancel has ended it.
+    /// True if a cancel ended the run.
     is_cancelled: bool,
     result: Option<SqlResult<AnalyticsAnswer>>,
-    /// Wake of the session, which is the only one that waits.
+    /// Waker of the session, which is the only waiter.
     wake: Option<Arc<dyn Wake>>,
 }
 
 impl Analysis {
-    /// Starts a run of the plan, once.
+    /// Starts the plan. Called once.
     ///
     /// # Errors
     /// Those of [`AnalyticsPlan::start`].
     pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: AnalyticsStart) -> SqlResult<()> {
         if let Some(rows) = &start.stream {
-            // Nobody else sets it, nor the run below.
+            // This is the only place that sets it.
             let _ = self.rows.set(Arc::clone(rows));
         }
         let told = Arc::clone(self);
@@ -48,7 +48,7 @@ impl Analysis {
         let run = plan.start(start, Box::new(finish))?;
         let _ = self.run.set(Arc::clone(&run));
         if self.state().is_cancelled {
-            // Whoever cancelled it has not found the run. A run that has ended by itself keeps its rows.
+            // A cancel that came earlier did not find the run. A run that has ended by itself keeps its rows.
             run.cancel();
         }
         Ok(())
@@ -58,7 +58,7 @@ impl Analysis {
         self.state.locked_anyway()
     }
 
-    /// Ends it. Returns true if it has not ended before: the first end counts.
+    /// Ends the run. Returns false if it had ended before.
     fn end(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
         let wake = {
             let mut state = self.state();
@@ -75,10 +75,10 @@ impl Analysis {
         true
     }
 
-    /// Ends it with `57014`, at once for its session; what still computes stops at its next look.
+    /// Ends the run with `57014`. The session sees that at once; threads of the run stop at their next check.
     pub(crate) fn cancel(&self) {
         if !self.end(Err(SqlError::from(engine::Error::Cancelled)), true) {
-            // Its rows are not lost when the cancel comes behind its end.
+            // A cancel after the end does not discard the rows.
             return;
         }
         if let Some(rows) = self.rows.get() {
@@ -89,17 +89,17 @@ impl Analysis {
         }
     }
 
-    /// Returns the queue of its rows, if rows have ever been put into it: the query cannot begin again.
+    /// Returns the queue, if it has ever received rows: then the query cannot be restarted.
     pub(crate) fn begun_rows(&self) -> Option<&Arc<Stream<ResultPiece>>> {
         self.rows.get().filter(|rows| rows.has_begun())
     }
 
-    /// Whether it has ended.
+    /// Returns true if the run has ended.
     pub fn is_ready(&self) -> bool {
         self.state().is_over
     }
 
-    /// Calls `wake` when it ends, or when rows come: at once if it has ended, or if rows are there.
+    /// Calls `wake` when the run ends or rows arrive; at once, if that has happened.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
         if let Some(rows) = self.rows.get() {
             rows.on_ready(Arc::clone(&wake));
@@ -113,7 +113,7 @@ impl Analysis {
         }
     }
 
-    /// Blocks this thread until it has ended, or until rows are there. For ordinary threads, never for workers.
+    /// Blocks the thread until the run ends or rows arrive. For ordinary threads only, never for workers.
     pub fn wait(&self) {
         self.on_ready(Arc::new(ThreadWake(thread::current())));
         while !self.is_ready() && self.rows.get().is_none_or(|rows| rows.is_empty()) {
@@ -121,7 +121,7 @@ impl Analysis {
         }
     }
 
-    /// How it ended, once; nothing while it runs.
+    /// Takes the result; `None` while the run goes on, or if it was taken before.
     pub(crate) fn take(&self) -> Option<SqlResult<AnalyticsAnswer>> {
         self.state().result.take()
     }

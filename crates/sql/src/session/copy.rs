@@ -1,7 +1,7 @@
-//! A session's COPY: data that come in or go out between two calls.
+//! COPY of a session: its data arrive or leave in several calls.
 //!
-//! **Invariant:** of data that come in, no more is kept than a piece and the row that has not come whole. What a piece has
-//! inserted belongs to the transaction; a COPY that fails, fails it.
+//! **Invariant:** incoming data are buffered up to one piece and one incomplete row. Rows inserted from a piece belong
+//! to the transaction; an error fails the transaction.
 
 use super::run::{RunNeeds, RunOutcome, StatementRun};
 use super::{Action, Outcome, Parked, Session, Step};
@@ -18,23 +18,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::time::Instant;
 
-/// Data that are worth a part of a statement of their own.
+/// Size of the data that are inserted as one part of a statement.
 const PIECE_BYTES: usize = 1 << 16;
-/// A row that is longer would not fit into a table.
+/// Maximum length of a row. A longer one would not fit into a table.
 const ROW_BYTES_MAX: usize = 128 << 20;
 
-/// How far a COPY has come.
+/// Progress of a COPY.
 #[derive(Debug)]
 pub enum CopyPart {
-    /// There is more to come.
+    /// More data follow.
     More,
-    /// That was all; its tag.
+    /// All data were sent; the command tag.
     Last(CommandTag),
-    /// It waits; ask again when the wait is over.
+    /// The COPY waits. Call again after the wait.
     Parked(Parked),
 }
 
-/// Whether a COPY is under way, and whether it still is wanted: between its pieces no statement runs that could be cancelled.
+/// Flag of a COPY under way, by which a cancel reaches it between its pieces, when no statement runs.
 #[derive(Default)]
 pub(super) struct CopyFlag(AtomicU8);
 
@@ -43,12 +43,12 @@ const CANCELLED: u8 = 2;
 
 impl CopyFlag {
     pub(super) fn cancel(&self) {
-        // If there is none, there is nothing to cancel.
+        // Without a COPY there is nothing to cancel.
         let _ = self.0.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
     }
 }
 
-/// The COPY that is under way.
+/// COPY under way.
 pub(super) enum ActiveCopy {
     In(Box<IncomingCopy>),
     Out(CopyOutput),
@@ -57,23 +57,23 @@ pub(super) enum ActiveCopy {
 pub(super) struct IncomingCopy {
     action: Arc<Action>,
     state: CopyState,
-    /// References that are looked after at the end.
+    /// Foreign keys that are checked at the end.
     later: Vec<ConstraintEvent>,
-    /// Data that have not been inserted.
+    /// Data that are not inserted yet.
     data: Vec<u8>,
-    /// How many of them are worth another look.
+    /// Number of buffered bytes from which on the data are examined again.
     wanted: usize,
     is_all: bool,
 }
 
 impl IncomingCopy {
-    /// Adds data. A row that does not end is memory of its statement like any other.
+    /// Buffers data. An incomplete row counts as memory of its statement.
     fn takes(&mut self, data: &[u8], holdings: &SessionHoldings) -> SqlResult<()> {
         let needed = self.data.len() + data.len();
         let before = self.data.capacity();
         if before < needed {
             let capacity = needed.max(2 * before);
-            // The old buffer stays until it has been copied into the new one.
+            // The old buffer is freed only after it was copied into the new one.
             SqlError::check_room(if capacity < SMALL_BYTES { 0 } else { capacity })?;
             self.data.reserve_exact(capacity - self.data.len());
             holdings.add(MemoryUse::Results, (self.data.capacity() - before) as i64);
@@ -92,7 +92,7 @@ fn none_under_way() -> SqlError {
 }
 
 impl Session {
-    /// Begins a COPY.
+    /// Starts a COPY.
     pub(super) fn copy(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         match &*given.bound.action {
             Action::CopyFrom(from) => self.copy_in(given, from),
@@ -144,7 +144,7 @@ impl Session {
         })
     }
 
-    /// The COPY is over, well or not.
+    /// Ends the COPY, after success or failure.
     pub(super) fn end_copy(&mut self) {
         if self.copying.take().is_some() {
             self.env.holdings.forget_results();
@@ -152,7 +152,7 @@ impl Session {
         self.copy_flag.0.store(0, SeqCst);
     }
 
-    /// Whether the COPY is still wanted.
+    /// Checks for a cancel of the COPY.
     fn copy_goes_on(&mut self) -> SqlResult<()> {
         let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if is_late || self.copy_flag.0.load(SeqCst) == CANCELLED {
@@ -163,11 +163,11 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a piece of what a COPY is given; pieces end anywhere. If it waits, it has kept the piece, and is to be called
-    /// with an empty one when the wait is over.
+    /// Receives a piece of the data, which may end anywhere in a row. If it has to wait, the piece is kept; call again
+    /// with an empty one after the wait.
     ///
     /// # Errors
-    /// Data that are none of the table's; whatever inserting them meets. The transaction has failed then.
+    /// Errors in the data, and those of inserting rows. The transaction has failed then.
     pub fn copy_data(&mut self, data: &[u8]) -> SqlResult<Option<Parked>> {
         self.copy_goes_on()?;
         let Some(ActiveCopy::In(copy)) = &mut self.copying else { return Err(none_under_way()) };
@@ -175,7 +175,8 @@ impl Session {
             self.fail();
             return Err(error);
         }
-        // A client that sends nothing more may wait to be told that a row is wrong. More than a piece has been looked at before.
+        // The client sends nothing at the moment, and may expect an error in what it has sent. Full pieces were
+        // examined before.
         let is_due = match data {
             [] => (1..PIECE_BYTES).contains(&copy.data.len()),
             _ => copy.wanted <= copy.data.len(),
@@ -186,7 +187,7 @@ impl Session {
         self.copy_piece()
     }
 
-    /// All that a COPY is given has come. If it waits, it is to be called again when the wait is over.
+    /// Receives the end of the data. If it has to wait, call again after the wait.
     ///
     /// # Errors
     /// As [`Session::copy_data`].
@@ -204,7 +205,7 @@ impl Session {
         Ok(CopyPart::Last(tag(rows)))
     }
 
-    /// Inserts what is there, as far as it is whole.
+    /// Inserts the complete rows that are buffered.
     fn copy_piece(&mut self) -> SqlResult<Option<Parked>> {
         let Some(ActiveCopy::In(mut copy)) = self.copying.take() else { return Err(none_under_way()) };
         let action = Arc::clone(&copy.action);
@@ -212,7 +213,7 @@ impl Session {
         let step = self
             .run(&[], RunNeeds::Nothing, |run| run.copy_in(from, &copy.state, &copy.data, copy.is_all, &copy.later));
         match step.inspect_err(|_| self.fail())? {
-            // What its rows refer to was defined anew.
+            // A table that foreign keys refer to was redefined.
             RunOutcome::Moved => {
                 self.fail();
                 Err(SqlError::changed_since())
@@ -229,13 +230,13 @@ impl Session {
                     return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row of COPY data is too long"));
                 }
                 copy.data.drain(..state.at.min(copy.data.len()));
-                // A long row has gone.
+                // A long row has left the buffer.
                 if copy.data.len() < PIECE_BYTES {
                     copy.data.shrink_to(PIECE_BYTES);
                 }
                 self.env.holdings.add(MemoryUse::Results, copy.data.capacity() as i64);
                 state.at = 0;
-                // A row that does not end is not looked at again and again.
+                // An incomplete row is not examined again with each piece.
                 copy.wanted = PIECE_BYTES.max(2 * rest);
                 copy.state = state;
                 self.copying = Some(ActiveCopy::In(copy));
@@ -244,10 +245,10 @@ impl Session {
         }
     }
 
-    /// Gives the next rows of a COPY to `each`, about a buffer's worth, each with its end.
+    /// Passes the next rows of a COPY TO to `each`, about a buffer's worth, each with its line end.
     ///
     /// # Errors
-    /// When there is none.
+    /// If no COPY TO is in progress.
     pub fn copy_next(&mut self, each: &mut dyn FnMut(&[u8])) -> SqlResult<CopyPart> {
         self.copy_goes_on()?;
         let Some(ActiveCopy::Out(sent)) = &mut self.copying else { return Err(none_under_way()) };
@@ -265,7 +266,7 @@ impl Session {
 }
 
 impl Step {
-    /// Its outcome, if it is done.
+    /// Returns the outcome, if the COPY is complete.
     pub fn done(self) -> Option<Outcome> {
         match self {
             Step::Done(outcome) => Some(outcome),

@@ -1,8 +1,8 @@
-//! The catalog as a session sees it, and what its transaction has defined.
+//! Catalog of a session, and uncommitted definitions of its transaction.
 //!
-//! **Invariant:** what a transaction defines is its own until its commit is decided. Then it is published, and what it replaces is
-//! retired, before the locks go that keep others out; so whoever has waited for one of them finds that out. Tables of the engine that nothing
-//! names any more are dropped.
+//! **Invariant:** definitions of a transaction are private until its commit is decided. Then the new state is
+//! published and replaced descriptions are retired, both before the locks are released; so a session that waited for
+//! one of these locks sees the change. Tables of the engine that the catalog no longer names are dropped.
 
 use super::action::{self, Action};
 use super::run::{RunNeeds, RunOutcome};
@@ -25,26 +25,26 @@ use std::sync::atomic::AtomicBool;
 use syntax::ast;
 use types::SqlType;
 
-/// What a statement of more bytes reads is found out when it is bound.
+/// Length of a text from which on its tables are determined only when it is bound.
 const LONG_TEXT: usize = 4 << 10;
 
-/// What the open transaction has defined.
+/// Uncommitted definitions of the transaction.
 pub(super) struct PendingDefinitions {
-    /// The catalog when it began to; nobody else has changed it since.
+    /// Catalog before the first definition; no other transaction has changed it since.
     base: Arc<CatalogState>,
     states: CatalogStates,
-    /// Tables as the transaction's snapshot has them, where the catalog has had others in their places since.
+    /// Tables as of the transaction's snapshot that others have replaced in the catalog since.
     kept: Arc<[Arc<TableInfo>]>,
-    /// All tables of the engine that it has made.
+    /// Tables of the engine that the transaction created.
     tables: Vec<Arc<Table>>,
 }
 
-/// The catalog with what a transaction has defined.
+/// Catalog with the transaction's definitions.
 #[derive(Clone)]
 pub(super) struct CatalogStates {
-    /// As it is published.
+    /// State to publish.
     published: Arc<CatalogState>,
-    /// As the transaction sees it: tables that it keeps are in their places.
+    /// State as the transaction sees it, with the tables that it keeps.
     seen: Arc<CatalogState>,
 }
 
@@ -59,13 +59,14 @@ impl CatalogStates {
     }
 }
 
-/// The state with these tables in the places of those that have replaced them; nothing if there are none.
+/// Returns the state with these tables in place of those that replaced them; `None` if there are no such tables.
 ///
-/// They are retired, so nobody writes to them. Nor to a table to which one of their successors refers in a way of which they do not
-/// know: what it does when a row goes could not be done, so the state has a retired description of it.
+/// The tables are retired, so they cannot be written. Neither can a table to which a successor of theirs refers by a
+/// foreign key that they lack, because the actions of that key could not be taken: the state has a retired description
+/// of it.
 ///
 /// # Errors
-/// `40001`: a name is another's now.
+/// `40001` if a name belongs to another table now.
 pub(crate) fn with_kept(
     state: &CatalogState,
     kept: &[Arc<TableInfo>],
@@ -91,7 +92,7 @@ pub(crate) fn with_kept(
     Ok(Some(seen))
 }
 
-/// Tables whose rows a snapshot with this catalog sees elsewhere than the current one has them.
+/// Returns the tables that a snapshot with the pinned catalog sees in an older version than the current one has.
 fn replaced_since(pinned: &CatalogState, current: &CatalogState) -> Vec<Arc<TableInfo>> {
     let is_replaced = |table: &&Arc<TableInfo>| {
         current.table_numbered(table.oid).is_some_and(|now| !Arc::ptr_eq(&now.table, &table.table))
@@ -99,10 +100,10 @@ fn replaced_since(pinned: &CatalogState, current: &CatalogState) -> Vec<Arc<Tabl
     pinned.tables().filter(is_replaced).cloned().collect()
 }
 
-/// The catalog of a transaction that keeps its snapshot.
+/// Catalog of a transaction that keeps its snapshot.
 pub(super) struct PinnedCatalog {
     state: Arc<CatalogState>,
-    /// The number of the common catalog of which it has all that the snapshot allows.
+    /// Version of the shared catalog up to which it has all changes that the snapshot allows.
     pub(super) upto: u64,
 }
 
@@ -112,7 +113,7 @@ impl PinnedCatalog {
     }
 }
 
-/// Tables of the engine, by their place in memory, and modes in which the open transaction has locked them for definitions.
+/// Tables of the engine, by address, with the modes in which the open transaction has locked them for definitions.
 pub(super) type DefinitionLocks = Vec<(usize, TableLock)>;
 
 impl PendingDefinitions {
@@ -124,7 +125,7 @@ impl PendingDefinitions {
 pub(super) type AnalysedStatement = (BoundStatement, Vec<SqlType>, Option<Vec<ColumnInfo>>);
 
 impl Session {
-    /// The catalog that the next statement sees.
+    /// Returns the catalog for the next statement.
     pub(super) fn state(&self) -> Arc<CatalogState> {
         match (&self.work, &self.pinned) {
             (Some(work), _) => Arc::clone(&work.states.seen),
@@ -133,7 +134,7 @@ impl Session {
         }
     }
 
-    /// The number of that catalog.
+    /// Returns the version of that catalog.
     fn version(&self) -> u64 {
         match (&self.work, &self.pinned) {
             (Some(work), _) => work.states.seen.version(),
@@ -142,8 +143,8 @@ impl Session {
         }
     }
 
-    /// The catalog that the next statement sees; from here on values are read and written by it, and functions ask it. What
-    /// all sessions share is touched only if it is another than before.
+    /// Makes the catalog of the next statement the one by which values are read and written and functions are
+    /// evaluated. Shared state is touched only if the catalog has changed.
     pub(super) fn see_now(&mut self) -> Arc<CatalogSnapshot> {
         match &self.catalog_snapshot {
             Some(seen)
@@ -163,14 +164,14 @@ impl Session {
         }
     }
 
-    /// Schemas where names are looked up.
+    /// Returns the search path.
     pub(super) fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
         if self.path_version == self.settings.version() {
             return Ok(Arc::clone(&self.path));
         }
         let user = self.settings.show("session_authorization")?;
         let setting = self.settings.show("search_path")?;
-        // What the setting takes is a list.
+        // The setting accepts lists of names only.
         let names = settings::names_of(setting).unwrap_or_default().into_iter();
         let path: Vec<String> = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
         if *path != *self.path {
@@ -180,7 +181,7 @@ impl Session {
         Ok(Arc::clone(&self.path))
     }
 
-    /// From here on values are read and written by this catalog, and functions ask it.
+    /// Makes this catalog the one by which values are read and written and functions are evaluated.
     pub(super) fn see(&mut self, state: &Arc<CatalogState>) -> Arc<CatalogSnapshot> {
         let roles = self.roles.as_ref().map_or(&self.database.roles, |changed| &changed.seen);
         let is_same = |seen: &&Arc<CatalogSnapshot>| {
@@ -200,8 +201,8 @@ impl Session {
         self.catalog_snapshot.clone().expect("it was just made")
     }
 
-    /// Binds a statement by the catalog of now. What a transaction that keeps its snapshot does not know may have been
-    /// defined since.
+    /// Binds a statement by the current catalog. That may contain definitions which a transaction that keeps its
+    /// snapshot does not know.
     pub(super) fn bind_now(
         &mut self,
         text: &str,
@@ -268,7 +269,7 @@ impl Session {
         if LONG_TEXT < text.len()
             && let Action::Query(plan) = &*bound.action
         {
-            // Here it delays nobody.
+            // Binding is not inside a run here, so it holds up no other statement.
             pulse::preparing(|| {
                 bound.known.read(&plan.rows);
                 Ok(())
@@ -277,7 +278,7 @@ impl Session {
         Ok((bound, parameters, columns))
     }
 
-    /// The statement as it is bound by the catalog of now, or as it was when it began.
+    /// Returns the statement as bound by the current catalog, or, if it has begun, as it was bound then.
     pub(super) fn current(&mut self, statement: &Statement) -> SqlResult<Arc<BoundStatement>> {
         let bound = statement.bound();
         let Some(tree) = &statement.tree else { return Ok(bound) };
@@ -303,8 +304,9 @@ impl Session {
         Ok(bound)
     }
 
-    /// The number that the common catalog must still have after the statement has its snapshot, if it has to: the statement
-    /// takes a new one, or writes by the snapshot that it has. `seen` is the catalog by which the statement was bound.
+    /// Returns the version that the shared catalog must still have once the statement has its snapshot, if that
+    /// matters: the statement takes a new snapshot, or writes by the one that it has. `seen` is the catalog by which
+    /// it was bound.
     pub(super) fn must_stay(&self, needs: &RunNeeds<'_>, seen: &CatalogState) -> Option<u64> {
         if self.work.is_some() {
             return None; // Nobody else changes it.
@@ -316,11 +318,11 @@ impl Session {
         }
     }
 
-    /// A transaction that keeps its snapshot goes on with the definitions of now, but for tables whose rows it sees where they
-    /// were before: those it can only read.
+    /// Brings the catalog of a transaction that keeps its snapshot up to date, except for tables whose rows the
+    /// snapshot sees in an older version; those it can only read.
     ///
     /// # Errors
-    /// `40001` when the statement locks one of these.
+    /// `40001` if the statement locks one of these tables.
     pub(super) fn advance_pinned(&mut self, uses: &[TableUse]) -> SqlResult<()> {
         let Some(pinned) = self.pinned.as_ref().filter(|_| self.work.is_none() && !self.engine.is_unread()) else {
             return Ok(());
@@ -354,14 +356,14 @@ impl Session {
             .work
             .as_ref()
             .map(|work| (Arc::clone(&work.base), Arc::clone(&work.states.published), Arc::clone(&work.kept)));
-        // Of a transaction that has read nothing yet the snapshot is taken under the lock.
+        // A transaction that has not read anything takes its snapshot under the lock.
         let is_unread = !self.engine.is_open() || self.engine.is_unread();
         let pinned = self.pinned.as_ref().filter(|_| !is_unread).map(|pinned| Arc::clone(&pinned.state));
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         let mut made = DdlEffects::default();
         let mut locked = std::mem::take(&mut self.locked);
         let result = self.run(&[], RunNeeds::Order, |run| {
-            // Under the lock: nobody else changes it from here on.
+            // No other session changes the catalog while this one has the lock.
             let (base, state, kept) = before.clone().unwrap_or_else(|| {
                 let current = database.catalog.current();
                 let kept = pinned.as_ref().map(|pinned| replaced_since(pinned, &current));
@@ -389,9 +391,9 @@ impl Session {
                     Ok(Some((base, states, kept, defined)))
                 }
                 Err(error) if asks_again(&error) => {
-                    // It begins again under its new lock, with a snapshot that may be newer.
+                    // The statement is restarted under its new lock, perhaps with a newer snapshot.
                     run.txn.has_read_nothing();
-                    // Who defines something else does not wait while this statement waits for its next table.
+                    // Other definitions do not wait while this statement waits for its next table.
                     if before.is_none() {
                         run.txn.give_back_advisory(ORDER);
                     }
@@ -404,14 +406,14 @@ impl Session {
         let DdlEffects { tables, notices } = made;
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
-            // With a new snapshot, and the locks that it has got.
+            // The next try has a new snapshot, and the locks obtained so far.
             Ok(RunOutcome::Done(None) | RunOutcome::Moved) => {
                 drop_made(&tables);
                 self.define(text, tree)
             }
             Ok(RunOutcome::Done(Some((base, states, kept, defined)))) => {
                 if is_unread && let Some(pinned) = &mut self.pinned {
-                    // The snapshot is younger than it.
+                    // The snapshot was taken after the catalog was pinned.
                     *pinned = PinnedCatalog::new(Arc::clone(&base));
                 }
                 let own = || PendingDefinitions { base, states: states.clone(), kept, tables: Vec::new() };
@@ -432,18 +434,18 @@ impl Session {
         }
     }
 
-    /// Back to what the transaction had defined at a savepoint.
+    /// Restores the definitions as of a savepoint.
     pub(super) fn defined_back_to(&mut self, states: Option<CatalogStates>) {
-        // Locks that it got since are gone.
+        // Locks obtained since the savepoint are released.
         self.locked.clear();
         match (states, &mut self.work) {
             (Some(states), Some(work)) => work.states = states,
-            // The lock that kept others from the catalog is one of them.
+            // So is the lock that keeps others from changing the catalog.
             _ => self.undefine(),
         }
     }
 
-    /// Commits, and publishes what was defined.
+    /// Commits, and publishes the definitions.
     pub(super) fn commit(&mut self) -> SqlResult<()> {
         let Some(work) = self.work.take() else {
             return self.engine.commit().map(|_| ()).map_err(SqlError::from);
@@ -467,7 +469,7 @@ impl Session {
         let state = Arc::clone(&work.states.published);
         let mut publication = self.database.catalog.publication(&work.base, state, replaced, retired, sequences);
         let result = self.engine.commit_with(&mut publication);
-        // What has lost: the old descriptions, or, if the commit failed, the new ones.
+        // Descriptions that are no longer valid: the old ones or, if the commit failed, the new ones.
         let (lost, kept) = match &result {
             Ok(_) => (&work.base, &work.states.published),
             Err(_) => (&work.states.published, &work.base),
@@ -476,13 +478,13 @@ impl Session {
         result.map(|_| ()).map_err(SqlError::from)
     }
 
-    /// The transaction is rolled back, or all that it has defined is: others may define something from here on.
+    /// Discards the definitions after a rollback, so that others may define objects again.
     pub(super) fn undefine(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.drop_unnamed(work.tables.iter(), &work.base);
     }
 
-    /// Drops those tables of the engine that the state does not name.
+    /// Drops those of the engine's tables that the state does not name.
     fn drop_unnamed<'t>(&self, tables: impl Iterator<Item = &'t Arc<Table>>, state: &CatalogState) {
         let mut gone: Vec<&Arc<Table>> =
             tables.filter(|table| named(state).all(|named| !Arc::ptr_eq(named, table))).collect();
@@ -496,19 +498,19 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.engine.rollback();
         self.undefine();
-        // The run of a cursor keeps the session's context, and with it the cursor, until the cursor ends the run.
+        // A cursor's run keeps the session's context, and with it the cursor, until the cursor ends the run.
         let portals = std::mem::take(&mut self.names.get().portals);
         drop(portals);
     }
 }
 
-/// The tables of the engine that a state names.
+/// Returns the engine's tables that a state names.
 fn named(state: &CatalogState) -> impl Iterator<Item = &Arc<Table>> {
     let tables = state.tables().map(|table| &table.table);
     tables.chain(state.sequences().map(|sequence| &sequence.shared.lock))
 }
 
-/// Descriptions of tables that the one state has and the other has not.
+/// Returns the table descriptions that are in one state but not in the other.
 fn without<'s>(state: &'s CatalogState, other: &'s CatalogState) -> impl Iterator<Item = &'s Arc<TableInfo>> {
     state.tables().filter(|table| match other.relation_numbered(table.oid) {
         Some(Relation::Table(now)) => !Arc::ptr_eq(now, table),

@@ -1,7 +1,7 @@
-//! `EXPLAIN`: which path a statement takes, by which operators; with ANALYZE, what they did.
+//! `EXPLAIN`: execution path and plan of a statement, and with ANALYZE its actual figures.
 //!
-//! **Invariant:** what is explained takes the path that it would take without; ANALYZE runs it, effects and all, and drops its
-//! rows.
+//! **Invariant:** EXPLAIN shows the path that the statement would take without it. ANALYZE runs the statement,
+//! including its side effects, and discards its rows.
 
 use super::action::PlannedQuery;
 use super::explain_options::ExplainOptions;
@@ -23,28 +23,28 @@ use syntax::ast::{self, TableSource};
 use types::Kind;
 use types::datum::Datum;
 
-/// An `EXPLAIN`, bound.
+/// Bound `EXPLAIN`.
 #[derive(Debug)]
 pub(crate) struct Explain {
     options: ExplainOptions,
     statement: Arc<Statement>,
-    /// What binding the statement took.
+    /// Time for binding and planning the statement.
     planning: Duration,
 }
 
-/// The `EXPLAIN ANALYZE` that is under way.
+/// `EXPLAIN ANALYZE` under way.
 #[derive(Debug)]
 pub(super) struct ExplainRun {
     pub(super) probe: Arc<Probe>,
     begun: Instant,
-    /// Since when it waits for somebody else, and how long it has so far.
+    /// Start of the current wait, if there is one.
     waits: Option<Instant>,
     waited: Duration,
-    /// What analytics has told.
+    /// Figures of the analytical run.
     pub(super) report: Option<AnalyticsReport>,
 }
 
-/// The path of a statement, and its operators.
+/// Path of a statement, and its plan.
 struct ExplainedPath {
     path: &'static str,
     plan: ExplainNode,
@@ -55,7 +55,7 @@ fn by_rows(plan: ExplainNode) -> ExplainedPath {
     ExplainedPath { path: ROW, plan, row_budget: None }
 }
 
-/// The paths, as `overtake.path` names them.
+/// Names of the paths, as in `overtake.path`.
 const ROW: &str = "row";
 const ANALYTICS: &str = "analytics";
 
@@ -64,13 +64,13 @@ impl Explain {
         Explain { options, statement: Arc::new(Statement { has_fixed_columns: false.into(), ..statement }), planning }
     }
 
-    /// The one column of its rows.
+    /// Returns the single column of the result.
     pub(super) fn columns(&self) -> Vec<ColumnInfo> {
         let kind = if self.options.is_json { Kind::Json } else { Kind::Text };
         vec![column_info("QUERY PLAN", kind.into())]
     }
 
-    /// The whole as a statement of its own, with the parameters of the one inside.
+    /// Returns the EXPLAIN as a statement with the parameters of the explained one.
     pub(super) fn into_statement(self, text: &str) -> Statement {
         let (parameters, class) = (self.statement.parameters.clone(), self.statement.class);
         let columns = Some(self.columns());
@@ -80,7 +80,7 @@ impl Explain {
 }
 
 impl Session {
-    /// Explains a statement, or goes on with the one that waits.
+    /// Explains a statement, or continues after a wait.
     pub(super) fn explain(&mut self, explain: &Explain, values: &[Datum]) -> SqlResult<Step> {
         let Explain { options, statement, planning } = explain;
         let mut facts = Vec::new();
@@ -112,7 +112,7 @@ impl Session {
             }
             None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
         };
-        // Past so many rows it goes over to analytics.
+        // Above this number of rows, the query moves to analytics.
         facts.splice(
             0..0,
             row_budget.filter(|_| !options.analyze).map(|rows| fact("Row Budget", FactValue::Count(rows))),
@@ -134,7 +134,7 @@ impl Session {
         Ok(Step::Done(Outcome::Rows(rows, CommandTag { words: "EXPLAIN", rows: None })))
     }
 
-    /// The path that a statement takes now, and its operators.
+    /// Returns the path that the statement would take now, and its plan.
     fn operators(
         &mut self,
         statement: &Arc<Statement>,
@@ -170,7 +170,7 @@ impl Session {
                 };
                 let (bound, ..) = self.bind_now(&statement.text, &tree, Vec::new())?;
                 match &*bound.action {
-                    // Its rows are made by the definition, which has bound the query anew.
+                    // The definition makes the rows; it has bound the query again.
                     Action::Query(query) => {
                         Ok(by_rows(self.by_explainer(None, |explainer| explainer.query(&query.rows))?))
                     }
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// The operators of a query as analytics; nothing if it cannot be that, and need not.
+    /// Returns the plan of a query as analytics; `None` if it cannot run there and need not.
     fn analytics_operators(
         &mut self,
         statement: &Statement,

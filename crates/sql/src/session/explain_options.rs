@@ -6,7 +6,7 @@ use syntax::ast::{CommandOption, OptionValue};
 /// Options of an `EXPLAIN`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExplainOptions {
-    /// True if the statement is run.
+    /// True if the statement is to be run.
     pub(crate) analyze: bool,
     /// `VERBOSE`
     pub(crate) verbose: bool,
@@ -35,12 +35,12 @@ impl ExplainOptions {
         Ok(all)
     }
 
-    /// Returns true if each operator's time is measured.
+    /// Returns true if the time of each operator is measured.
     pub(crate) fn timing(&self) -> bool {
         self.timing.unwrap_or(self.analyze)
     }
 
-    /// Returns true if the times of the whole are told.
+    /// Returns true if total times are shown.
     pub(crate) fn summary(&self) -> bool {
         self.summary.unwrap_or(self.analyze)
     }
@@ -56,7 +56,8 @@ impl ExplainOptions {
             "costs" => self.costs = switch()?,
             "timing" => self.timing = Some(switch()?),
             "summary" => self.summary = Some(switch()?),
-            // There are no buffers to count; of settings none changes a plan but `overtake.path`, and the path is told.
+            // There are no buffers to count; the only setting that changes plans is `overtake.path`, and the path is
+            // shown.
             "buffers" | "settings" => drop(switch()?),
             "wal" if !switch()? => {}
             "wal" => return Err(SqlError::unsupported("EXPLAIN option WAL")),

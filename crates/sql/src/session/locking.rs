@@ -1,6 +1,6 @@
-//! Statements that change no answer but wait for locks: `LOCK`; `VACUUM`, `ANALYZE`, `REINDEX`, `CLUSTER`, `CHECKPOINT`; and `SET
-//! CONSTRAINTS`, as no constraint can be deferred. What they name must be there, and they wait for who has it in a mode that
-//! excludes PostgreSQL's, as if they had something to do.
+//! Statements that only wait for locks: `LOCK`; `VACUUM`, `ANALYZE`, `REINDEX`, `CLUSTER` and `CHECKPOINT`; and `SET
+//! CONSTRAINTS`, as no constraint is deferrable. The objects that they name must exist. They wait for transactions
+//! that hold a lock on these in conflict with the mode that PostgreSQL takes.
 
 use super::action::Action;
 use catalog::{Relation, TableInfo};
@@ -29,14 +29,14 @@ const VACUUM_OPTIONS: &[&str] = &[
     "parallel",
 ];
 
-/// Action of a `LOCK`.
+/// Binds a `LOCK`.
 ///
 /// # Errors
-/// Tables that are not there.
+/// Those of missing tables.
 pub(super) fn lock(binder: &Binder<'_>, command: &LockCommand) -> SqlResult<Action> {
     let LockCommand { tables, mode, no_wait } = command;
     let (mode, wait) = (mode_of(*mode), if *no_wait { Wait::NoWait } else { Wait::Block });
-    // A table has no children, so ONLY says nothing; the grammar takes neither aliases nor samples there.
+    // A table has no children, so ONLY changes nothing; the grammar allows neither aliases nor samples here.
     for TableItem { name, is_only: _, alias: _, is_sampled: _, span: _ } in tables {
         if let Some(table) = table(binder, name)? {
             binder.will_hold(&table, Hold::Lock(mode, wait));
@@ -45,7 +45,7 @@ pub(super) fn lock(binder: &Binder<'_>, command: &LockCommand) -> SqlResult<Acti
     Ok(Action::LockTable)
 }
 
-/// Table of a name; `None` for one whose rows are made when it is read, which needs no care, and no lock.
+/// Returns the table of a name; `None` for a virtual table, which needs no lock.
 fn table(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Option<Arc<TableInfo>>> {
     match binder.system_table(&binder.qualified(name)?) {
         Some(_) => Ok(None),
@@ -66,10 +66,10 @@ fn mode_of(mode: TableLockMode) -> TableLock {
     }
 }
 
-/// Action of a command of maintenance.
+/// Binds a maintenance command.
 ///
 /// # Errors
-/// `42601` for an option that it does not have; objects that are not there.
+/// `42601` for an unknown option, and those of missing objects.
 pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> SqlResult<Action> {
     let MaintenanceCommand { kind, options: _, targets, index } = command;
     let tag = tag(*kind);
@@ -79,7 +79,7 @@ pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> 
             binder.will_hold(&table, Hold::Lock(mode, Wait::Block));
         }
     };
-    // Columns are named for their statistics, of which there are none.
+    // Columns only select statistics, and there are none.
     for (name, _columns) in targets {
         match kind {
             MaintenanceKind::ReindexIndex => hold(table_of_index(binder, name)?),
@@ -94,7 +94,7 @@ pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> 
             | MaintenanceKind::ReindexTable => table(binder, name)?.into_iter().for_each(hold),
         }
         if let Some(index) = index {
-            // It is in the schema of its table.
+            // An index is in the schema of its table.
             let mut own = name.clone();
             own.parts.pop();
             own.parts.push(index.clone());
@@ -118,7 +118,7 @@ fn tag(kind: MaintenanceKind) -> &'static str {
     }
 }
 
-/// Mode in which a command locks what it names; `None` for one that only looks if it is there.
+/// Returns the lock mode of a command; `None` for one that only checks that the object exists.
 fn maintenance_mode(binder: &Binder<'_>, command: &MaintenanceCommand, tag: &str) -> SqlResult<Option<TableLock>> {
     let MaintenanceCommand { kind, options, targets: _, index: _ } = command;
     let known: &[&str] = match kind {
@@ -173,7 +173,7 @@ fn table_of_index(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Arc<Table
     }
 }
 
-/// Tables of a schema, in the order of their OIDs: all who lock several of them do it in that order.
+/// Returns the tables of a schema, in the order of their OIDs, in which all sessions lock several tables.
 fn tables_of_schema(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Vec<Arc<TableInfo>>> {
     let name = last(name);
     let schema = binder.catalog.schema(name).ok_or_else(|| {
@@ -183,7 +183,7 @@ fn tables_of_schema(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Vec<Arc
     Ok(tables(binder, |table| table.schema == schema.oid))
 }
 
-/// All tables, if this is the database.
+/// Returns all tables, if the name is that of this database.
 fn tables_of_database(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Vec<Arc<TableInfo>>> {
     if last(name) != catalog::DATABASE {
         let message = "can only reindex the currently open database";
@@ -203,7 +203,7 @@ fn last(name: &ObjectName) -> &str {
     name.parts.last().map_or("", |last| last)
 }
 
-/// Action of a `SET CONSTRAINTS`.
+/// Binds a `SET CONSTRAINTS`.
 ///
 /// # Errors
 /// `42704`, `42809`
@@ -213,7 +213,7 @@ pub(super) fn constraints(binder: &Binder<'_>, command: &ConstraintsCommand) -> 
     Ok(Action::Maintain("SET CONSTRAINTS"))
 }
 
-/// A constraint must be there, and none can be deferred.
+/// Checks that a constraint exists, and refuses to defer it.
 fn check_constraint(binder: &Binder<'_>, name: &ObjectName, defers: bool) -> SqlResult<()> {
     let wanted = binder.qualified(name)?;
     let schemas: Vec<u32> = match &wanted.schema {

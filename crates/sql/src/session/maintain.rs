@@ -1,5 +1,5 @@
-//! `VACUUM`, `REINDEX` and the like: there is nothing to do, but a wait for who has locked what they name. `VACUUM` and `ANALYZE`
-//! count rows, for `pg_class.reltuples`.
+//! `VACUUM`, `REINDEX` and the like: they wait for conflicting locks, and have nothing else to do. `VACUUM` and
+//! `ANALYZE` also count rows, for `pg_class.reltuples`.
 
 use super::run::{RunNeeds, StatementRun};
 use super::{Outcome, Session, Step};
@@ -9,7 +9,7 @@ use query::plan::{Hold, TableUse};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 
-/// Most row ids that are looked at to count a table's rows. Of a larger table the number is an estimate.
+/// Maximum number of row ids that are examined to count a table's rows. For a larger table the count is an estimate.
 const SAMPLE_IDS: u64 = 1 << 14;
 
 fn count(txn: &Txn<'_>, table: &TableInfo) -> SqlResult<()> {
@@ -46,7 +46,7 @@ impl Session {
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }
         let done = || Step::Done(Outcome::Done(CommandTag { words, rows: None }));
-        // The engine takes such locks for who may write only.
+        // The engine takes such locks only for transactions that may write.
         if bound.uses.is_empty() || self.settings.is_read_only() {
             return Ok(done());
         }

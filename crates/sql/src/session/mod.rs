@@ -1,7 +1,8 @@
-//! A session: what one client has open.
+//! Session of one client.
 //!
-//! **Invariant:** nothing here blocks, but a query whose [`ResultSink`] allows that. A statement that must wait has had no effect; it is given again when its ticket is
-//! ready. A statement outside a transaction block is part of an implicit transaction, which [`Session::sync`] ends.
+//! **Invariant:** no call blocks, except a query whose [`ResultSink`] allows that. A statement that must wait has had
+//! no effect; the caller runs it again when its ticket is ready. A statement outside a transaction block is part of an
+//! implicit transaction, which [`Session::sync`] ends.
 
 mod action;
 mod adopt;
@@ -74,7 +75,7 @@ use types::datum::Datum;
 pub use unbound::PreparationFailure;
 pub use wire::Canceller;
 
-/// What all sessions share.
+/// Database: state that all sessions share.
 #[derive(Clone)]
 pub struct Database {
     engine: Engine,
@@ -85,42 +86,42 @@ pub struct Database {
     roles: Arc<Roles>,
 }
 
-/// A statement, analysed. It can be bound again and again, by this session only.
+/// Analysed statement. It can be bound to values repeatedly, by its session only.
 #[derive(Debug)]
 pub struct Statement {
     text: String,
-    /// Nothing: the text was empty.
+    /// `None` if the text was empty.
     tree: Option<Tree>,
     parameters: Vec<SqlType>,
     columns: Option<Vec<ColumnInfo>>,
-    /// As it was bound last.
+    /// Latest binding.
     bound: RwLock<Arc<BoundStatement>>,
     traits: ActionTraits,
-    /// By hint or rule.
+    /// Class given by a hint or rule.
     class: Option<Class>,
-    /// How often it was run.
+    /// Number of runs.
     runs: AtomicI64,
-    /// True unless nobody knows its columns yet, so that they may change while it waits.
+    /// False while no client knows the columns, so that they may change while the statement waits.
     has_fixed_columns: AtomicBool,
-    /// The columns with which it was run, if they had changed.
+    /// Columns of the run, if they had changed.
     later: OnceLock<Arc<[ColumnInfo]>>,
 }
 
-/// What a statement does, and what that depends on.
+/// Action of a statement, and the state that it depends on.
 #[derive(Debug)]
 struct BoundStatement {
     action: Arc<Action>,
     known: Arc<queries::KnownPath>,
     columns: Option<Arc<[ColumnInfo]>>,
-    /// Locks that it takes before it begins.
+    /// Locks to take before the statement begins.
     uses: Vec<TableUse>,
-    /// Sizes of tables on which its plan depends.
+    /// Table sizes on which the plan depends.
     sizes: TableSizes,
-    /// Tables that its names stand for.
+    /// Tables that the statement names.
     tables: Vec<Arc<TableInfo>>,
     catalog: u64,
     path: Arc<[String]>,
-    /// It was made on a large stack, and is dropped on one.
+    /// True if the statement was bound on a large stack, and must be dropped on one.
     is_deep: bool,
 }
 
@@ -135,7 +136,7 @@ impl Drop for BoundStatement {
 }
 
 impl BoundStatement {
-    /// Of what depends on nothing.
+    /// Returns a binding that depends on nothing.
     fn fixed(action: Action) -> BoundStatement {
         let is_deep = stack::is_large();
         BoundStatement {
@@ -153,7 +154,7 @@ impl BoundStatement {
 }
 
 impl Statement {
-    /// Without parameters, columns and what else there may be.
+    /// Returns a statement without parameters and columns.
     fn of(text: &str, bound: BoundStatement) -> Statement {
         Statement {
             text: text.to_owned(),
@@ -169,12 +170,12 @@ impl Statement {
         }
     }
 
-    /// Types of its parameters.
+    /// Returns the types of the parameters.
     pub fn parameters(&self) -> &[SqlType] {
         &self.parameters
     }
 
-    /// Columns of its rows, if it returns rows.
+    /// Returns the columns of the result, if there is one.
     pub fn columns(&self) -> Option<&[ColumnInfo]> {
         match self.later.get() {
             Some(later) => Some(later),
@@ -182,17 +183,18 @@ impl Statement {
         }
     }
 
-    /// Whether a transaction that has failed does it nevertheless: it ends it, or goes back.
+    /// Returns true if a failed transaction allows the statement, because it ends the transaction or rolls back to a
+    /// savepoint.
     pub fn ends_failed_transaction(&self) -> bool {
         self.traits.ends_or_goes_back
     }
 
-    /// Its text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How often it was run.
+    /// Returns the number of runs.
     pub fn runs(&self) -> i64 {
         self.runs.load(Ordering::Relaxed)
     }
@@ -206,41 +208,41 @@ impl Statement {
     }
 }
 
-/// A statement with its parameters, about to be run or run.
+/// Statement with values of its parameters.
 #[derive(Debug)]
 pub struct Portal {
     statement: Arc<Statement>,
     values: Vec<Datum>,
 }
 
-/// What a statement came to.
+/// Result of a statement.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// The text was empty.
     Empty,
-    /// Rows, and the tag to be completed by how many were sent (`SELECT`), or whole (`INSERT 0 3`).
+    /// Rows, with a tag that is complete (`INSERT 0 3`) or lacks the number of rows sent (`SELECT`).
     Rows(Vec<Box<[Datum]>>, CommandTag),
-    /// Rows or data that have gone to a [`ResultSink`], and the whole tag.
+    /// Rows or data that were sent to a [`ResultSink`], with the complete tag.
     Streamed(CommandTag),
     /// No rows.
     Done(CommandTag),
 }
 
-/// What is open.
+/// Kind of the open transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransactionBlock {
     None,
-    /// Until [`Session::sync`].
+    /// Implicit transaction, until [`Session::sync`].
     Implicit,
-    /// From `BEGIN` on.
+    /// Transaction block that `BEGIN` started.
     Explicit,
 }
 
-/// One client's session.
+/// Session of one client.
 pub struct Session {
     database: Database,
     engine: engine::Session,
-    /// Server settings as of the last reload that this session has taken.
+    /// Server settings as of the last reload that the session has taken.
     server: Arc<ServerSettings>,
     settings: Settings,
     block: TransactionBlock,
@@ -248,84 +250,84 @@ pub struct Session {
     has_several: bool,
     has_failed: bool,
     savepoints: Vec<Savepoint>,
-    /// The catalog that the open transaction has had from its beginning, at REPEATABLE READ and above.
+    /// Catalog of a transaction at REPEATABLE READ or above, as of its beginning.
     pinned: Option<PinnedCatalog>,
-    /// What the open transaction has defined.
+    /// Uncommitted definitions of the open transaction.
     work: Option<PendingDefinitions>,
     locked: define::DefinitionLocks,
     numbers: SessionSequences,
     advised: AdvisoryState,
-    /// Statements and portals that have one.
+    /// Named statements and portals.
     names: SessionNames,
-    /// Those that SQL has given or taken away.
+    /// Names that SQL has created or removed.
     renamed: Option<Box<ChangedNames>>,
-    /// Values of the `EXECUTE` that waits: they are made once.
+    /// Values for the `EXECUTE` that waits, which are computed once.
     waiting: Option<Vec<Datum>>,
-    /// Schemas where names are looked up, as of `path_version`.
+    /// Search path, as of `path_version`.
     path: Arc<[String]>,
     path_version: u64,
-    /// What values depend on beside their arguments; its settings are as of `env_version`.
+    /// Environment of expressions; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
     /// Catalog of the statement under way.
     catalog_snapshot: Option<Arc<CatalogSnapshot>>,
     notices: Vec<(&'static str, SqlError)>,
-    /// The statement under way has been given before, and waits.
+    /// True if the statement under way was run before and waits.
     is_parked: bool,
-    /// True if the time of the transaction is settled, which begins with the first statement that is analysed for it.
+    /// True if the time of the transaction is fixed, which is done when its first statement is analysed.
     is_timed: bool,
-    /// Binding of the statement that waits, if it has begun: it goes on with what it has seen.
+    /// Binding of a statement that waits after it has begun, and continues with this binding.
     running: Option<Arc<BoundStatement>>,
-    /// The binding that has failed last, if that may be for a definition that is not committed.
+    /// Latest failed binding, if an uncommitted definition may be the cause.
     unbound: Option<unbound::FailedBinding>,
     /// The sleep of the statement under way, and where it is.
     nap: Option<naps::Nap>,
     /// Stay of the statement that is run next where it delays others.
     stay: naps::StayLimit,
     bed: Arc<naps::SessionSleep>,
-    /// The query that is computed elsewhere.
+    /// Query that runs as analytics.
     analysis: queries::AnalysisGuard,
-    /// Destination of the rows of the portal that is executed next.
+    /// Destination for the rows of the next portal.
     destination: Destination,
-    /// The EXPLAIN ANALYZE that is under way.
+    /// EXPLAIN ANALYZE under way.
     explaining: Option<explain::ExplainRun>,
-    /// The COPY that is under way, and how it is cancelled between its pieces.
+    /// COPY under way, and the flag by which it is canceled between its pieces.
     copying: Option<copy::ActiveCopy>,
     copy_flag: Arc<copy::CopyFlag>,
     user: String,
     name_of_database: String,
-    /// The class that a hint or a rule gives to the transaction.
+    /// Class that a hint or a rule gives to the transaction.
     hinted: Option<Class>,
-    /// What the transaction has changed of roles.
+    /// Uncommitted changes of roles.
     roles: Option<Box<Changed>>,
-    /// When the statement under way has taken too long, and whether there is one: its timer runs, from the first message about it to
-    /// its end.
+    /// Time limit of the statement under way, and true if it has one. The timer runs from the first message about the
+    /// statement to its end.
     deadline: Option<Instant>,
     has_timer: bool,
-    /// It has made statements on a large stack, and runs all on one since then.
+    /// True once the session has made statements on a large stack. From then on it runs all statements on one.
     is_deep: bool,
     /// Flag that cancels the preparation of a statement.
     planning: Arc<Planning>,
-    /// Message of several statements that is under way.
+    /// Simple query of several statements under way.
     message: Arc<Planning>,
-    /// Rows and the like of statements that had to end, to be dropped later.
+    /// Rows and other memory of ended statements, to be freed later.
     leavings: DeferredDrops,
     /// Watch of the statement that runs in the engine.
     watch: Arc<dyn Watch>,
 }
 
-/// A savepoint, and what else there was then.
+/// Savepoint, with the state of the session at that time.
 struct Savepoint {
     name: String,
     engine: engine::Savepoint,
-    /// How many changes of settings.
+    /// Number of changed settings.
     settings: usize,
-    /// What the transaction had defined.
+    /// Uncommitted definitions at that time.
     work: Option<define::CatalogStates>,
 }
 
 impl Database {
-    /// Over this engine.
+    /// Creates a database over this engine.
     pub fn new(engine: Engine) -> Database {
         Database {
             engine,
@@ -337,19 +339,19 @@ impl Database {
         }
     }
 
-    /// Large queries run there.
+    /// Sets the analytics for large queries.
     #[must_use]
     pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
         Database { analytics: Some(analytics), ..self }
     }
 
-    /// With what the server knows of its sessions.
+    /// Sets the provider of the views about the server's sessions.
     #[must_use]
     pub fn with_provider(self, provider: Arc<dyn catalog::Provider>) -> Database {
         Database { provider: Some(provider), ..self }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -357,7 +359,7 @@ impl Database {
     /// Opens a session.
     ///
     /// # Errors
-    /// Unknown database, a setting that does not exist or does not take the value.
+    /// `3D000` for an unknown database; errors of the settings given.
     pub fn connect(&self, connect: Connect) -> SqlResult<Session> {
         let Connect { user, database, settings: wishes, backend_pid } = connect;
         if database != catalog::DATABASE {
@@ -423,10 +425,10 @@ impl Database {
 }
 
 impl Session {
-    /// Binds it to values of its parameters' types.
+    /// Binds the statement to values of its parameters.
     ///
     /// # Errors
-    /// Not as many values as parameters.
+    /// If the number of values is not that of the parameters.
     pub fn bind(&mut self, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<Portal> {
         let (given, wanted) = (values.len(), statement.parameters.len());
         if given != wanted {
@@ -438,11 +440,11 @@ impl Session {
         Ok(Portal { statement: Arc::clone(statement), values })
     }
 
-    /// Runs it to its end. Outside a transaction block it becomes part of the implicit transaction, which
+    /// Runs the portal to its end. Outside a transaction block it becomes part of the implicit transaction, which
     /// [`Session::sync`] ends.
     ///
     /// # Errors
-    /// Whatever the statement meets; the transaction has failed then.
+    /// Those of the statement; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         let deadline = self.begin_timer();
         let planning = Arc::clone(&self.planning);
@@ -482,14 +484,14 @@ impl Session {
         result
     }
 
-    /// Runs the statement as it is bound now.
+    /// Runs the statement with its current binding.
     fn act_current(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
         let bound = &self.current(statement)?;
         self.act(StatementRun { statement, bound, values })
     }
 
     fn act(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
-        // What a definition does cannot be begun twice, so it begins where there is room.
+        // A definition cannot be restarted on a larger stack, so it starts on one.
         let is_deep = self.is_deep || matches!(*given.bound.action, Action::Define(_));
         stack::fitting(is_deep, || self.act_here(given))
     }
@@ -527,7 +529,7 @@ impl Session {
             Action::LockTable => {
                 self.need_block("LOCK TABLE")?;
                 let ran = self.run(values, RunNeeds::of(bound), |run| {
-                    // As in PostgreSQL, it is not what the transaction's snapshot is taken for.
+                    // As in PostgreSQL, this read does not fix the transaction's snapshot.
                     run.txn.has_read_nothing();
                     Ok(())
                 })?;
@@ -632,7 +634,7 @@ impl Session {
                     return done("SET");
                 }
                 if *is_local && self.block == TransactionBlock::None && !self.has_several {
-                    // It is looked at all the same.
+                    // The value is checked all the same.
                     self.settings.clone().set(name, value.as_deref(), true)?;
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
                     return done("SET");
@@ -651,7 +653,7 @@ impl Session {
                 done("RESET")
             }
             Action::Show(name) => {
-                // What a transaction has of its own is what one that begins now would have.
+                // Outside a transaction, its characteristics are those that one starting now would have.
                 self.open_implicit();
                 let value = self.settings.show(name)?;
                 let row: Box<[Datum]> = Box::new([Datum::text(value)]);
@@ -668,15 +670,15 @@ impl Session {
         }
     }
 
-    /// The statement once more: what its names stand for has changed before it began. If the transaction keeps its snapshot,
-    /// its tables must still be where that sees their rows.
+    /// Runs the statement again after a change of the catalog, before it had begun. If the transaction keeps its
+    /// snapshot, its tables must still be the ones whose rows that snapshot sees.
     fn again(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         self.advance_pinned(&given.bound.uses)?;
         self.act_current(given.statement, given.values)
     }
 }
 
-/// `42P02`, of a statement with parameters for which nobody can give values.
+/// Error `42P02`, for a statement with parameters where no values can be given.
 pub fn no_parameter(text: &str) -> SqlError {
     let Some(first) = syntax::lex::first_parameter(text) else {
         return SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1");
@@ -685,7 +687,7 @@ pub fn no_parameter(text: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_PARAMETER, message).at(first.position(text))
 }
 
-/// In PostgreSQL's words.
+/// Rewords the error as PostgreSQL does.
 fn read_only(error: SqlError, verb: &str) -> SqlError {
     if error.engine() != Some(&engine::Error::ReadOnly) {
         return error;

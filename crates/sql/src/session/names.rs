@@ -1,7 +1,7 @@
-//! What a session has by name: prepared statements, of the protocol and of `PREPARE`, and portals, of the protocol and of
-//! `DECLARE`. Each kind has one namespace.
+//! Prepared statements and portals of a session, by name: those of the protocol and of `PREPARE` share one namespace,
+//! those of the protocol and of `DECLARE` another.
 //!
-//! **Invariant:** whoever keeps a copy is told which names stand for something else since it asked.
+//! **Invariant:** a caller that caches names learns which of them have changed their meaning since it last asked.
 
 use super::cursor_rows::CursorRows;
 use super::{Portal, Session, Statement};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use types::datum::Datum;
 use types::ops::context::clock_us;
 
-/// Shared by the session and by what its statements are run with, for the views of them.
+/// Names that the session shares with the environment of its statements, where system views read them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionNames(Arc<Mutex<NamedObjects>>);
 
@@ -30,63 +30,63 @@ pub(crate) struct NamedObjects {
 pub(crate) struct NamedStatement {
     pub(crate) statement: Arc<Statement>,
     pub(crate) since_us: i64,
-    /// By `PREPARE`, not by the protocol.
+    /// True if `PREPARE` created the statement, not the protocol.
     pub(crate) is_from_sql: bool,
 }
 
 /// A portal that has a name.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// What is shown of it.
+    /// Text that the view shows.
     pub(crate) text: String,
     pub(super) statement: Arc<Statement>,
     pub(super) values: Vec<Datum>,
     pub(super) rows: CursorRows,
-    /// The row on which it stands, from 1; 0: before the first; one more than there are: behind the last.
+    /// Current row, from 1; 0 before the first row, one more than the number of rows behind the last.
     pub(super) at: usize,
     pub(crate) is_scrollable: bool,
     pub(crate) is_held: bool,
     pub(crate) is_binary: bool,
     pub(crate) since_us: i64,
-    /// The transaction that has opened it is open still.
+    /// True while the transaction that opened the portal is open.
     pub(super) is_new: bool,
-    /// How many savepoints there were.
+    /// Number of savepoints when the portal was opened.
     pub(super) level: usize,
-    /// What its rows take.
+    /// Memory of its rows, in bytes.
     pub(super) bytes: usize,
 }
 
 impl SessionNames {
-    /// To look at, for a moment.
+    /// Locks the names, for a short time.
     pub(crate) fn get(&self) -> MutexGuard<'_, NamedObjects> {
         self.0.locked_anyway()
     }
 }
 
-/// Names that stand for something else than before.
+/// Names whose meaning has changed.
 #[derive(Debug, Default)]
 pub struct ChangedNames {
-    /// Of statements.
+    /// Prepared statements.
     pub statements: Vec<String>,
-    /// Of portals.
+    /// Portals.
     pub portals: Vec<String>,
 }
 
-/// Bytes of a row that is kept.
+/// Returns the bytes of a row that is kept.
 pub(super) fn bytes_of_row(row: &[Datum]) -> usize {
     bytes_of(row) + size_of::<Box<[Datum]>>()
 }
 
-/// Bytes of rows that are kept.
+/// Returns the bytes of rows that are kept.
 pub fn bytes_of_rows(rows: &[Box<[Datum]>]) -> usize {
     rows.iter().map(|row| bytes_of_row(row)).sum()
 }
 
 impl Session {
-    /// Gives a statement a name, which `EXECUTE` knows, too.
+    /// Names a prepared statement; `EXECUTE` finds it, too.
     ///
     /// # Errors
-    /// `42P05`
+    /// `42P05` if the name is in use.
     pub fn name_statement(&mut self, name: &str, statement: &Arc<Statement>) -> SqlResult<()> {
         self.put_statement(name, statement, false)
     }
@@ -103,21 +103,21 @@ impl Session {
         Ok(())
     }
 
-    /// The statement of this name.
+    /// Returns the prepared statement of this name.
     pub fn statement_named(&self, name: &str) -> Option<Arc<Statement>> {
         self.names.get().statements.get(name).map(|named| Arc::clone(&named.statement))
     }
 
-    /// The name is free again.
+    /// Removes a prepared statement.
     pub fn forget_statement(&mut self, name: &str) {
         self.names.get().statements.remove(name);
     }
 
-    /// Gives a portal a name, which `FETCH`, `MOVE` and `CLOSE` know, too. Returns what is to be run in its place: of a query,
-    /// [`Session::advance`] says how far.
+    /// Names a portal; `FETCH`, `MOVE` and `CLOSE` find it, too. Returns the portal to run in its place. For a query,
+    /// [`Session::advance`] sets the number of rows.
     ///
     /// # Errors
-    /// `42P03`
+    /// `42P03` if the name is in use.
     pub fn name_portal(&mut self, name: &str, portal: Portal) -> SqlResult<Portal> {
         let Portal { statement, values } = &portal;
         let is_query = statement.traits.is_query;
@@ -150,16 +150,16 @@ impl Session {
         Ok(())
     }
 
-    /// The portal of this name, as [`Session::name_portal`] returns it, the statement whose rows it has, and whether they were
-    /// asked for in binary.
+    /// Returns the portal of this name, as [`Session::name_portal`] does; the statement of its rows; and true if the
+    /// client asked for them in binary.
     pub fn portal_named(&self, name: &str) -> Option<(Portal, Arc<Statement>, bool)> {
         let names = self.names.get();
         let cursor = names.portals.get(name)?;
         Some((portal_of(name, &cursor.statement), Arc::clone(&cursor.statement), cursor.is_binary))
     }
 
-    /// How many rows a portal that was named gives when it is run next; nothing: all. Says whether it is one of a query, which
-    /// can be run again for the next ones.
+    /// Sets the number of rows that the next run of a named portal returns; `None` for all. Returns true for a query,
+    /// which can be run again for further rows.
     pub fn advance(portal: &mut Portal, rows: Option<usize>) -> bool {
         let goes_on = portal.statement.traits.advances;
         if goes_on {
@@ -168,17 +168,17 @@ impl Session {
         goes_on
     }
 
-    /// The name is free again.
+    /// Closes a portal.
     pub fn close_portal(&mut self, name: &str) {
         self.names.get().portals.remove(name);
     }
 
-    /// What rows of portals take, in bytes.
+    /// Returns the memory of all portals' rows, in bytes.
     pub fn kept_bytes(&self) -> usize {
         self.names.get().portals.values().map(|cursor| cursor.bytes).sum()
     }
 
-    /// Names that SQL has given or taken away since the last call.
+    /// Returns the names that SQL has created or removed since the last call.
     pub fn take_renamed(&mut self) -> Option<Box<ChangedNames>> {
         self.renamed.take()
     }
@@ -187,7 +187,7 @@ impl Session {
         self.renamed.get_or_insert_default().statements.push(name.to_owned());
     }
 
-    /// Closes those portals of which this is true.
+    /// Closes the portals for which the closure returns true.
     pub(super) fn close_portals(&mut self, mut is_closed: impl FnMut(&mut Cursor) -> bool) {
         let mut names = self.names.get();
         if names.portals.is_empty() {
@@ -203,7 +203,7 @@ impl Session {
         });
     }
 
-    /// The transaction ends: what it has opened is closed, unless it committed and its cursor is held.
+    /// Ends the transaction: closes the portals that it opened, except, after a commit, those WITH HOLD.
     pub(super) fn end_portals(&mut self, committed: bool) {
         self.close_portals(|cursor| {
             let is_kept = cursor.is_held && (committed || !cursor.is_new);
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// What goes on with the rows of the portal that has this name.
+/// Returns the portal that fetches the next rows of the portal of this name.
 fn portal_of(name: &str, statement: &Arc<Statement>) -> Portal {
     let bound = super::BoundStatement::fixed(Action::Advance(name.to_owned()));
     let (columns, class) = (statement.columns.clone(), statement.class);

@@ -1,6 +1,6 @@
 //! Columns of a statement that may change while it waits for its tables.
 //!
-//! **Invariant:** columns that a client was told stay as they are. Those that it was not told yet are told with the rows.
+//! **Invariant:** columns that were sent to the client stay as they are. Otherwise they are sent with the rows.
 
 use super::{Action, BoundStatement, Session, Statement};
 use query::plan::ColumnInfo;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Statement {
-    /// Tells whether the columns with which it was bound last have the types of those that were told.
+    /// Returns true if the columns of the latest binding have the types of those that were sent.
     pub(super) fn keeps_columns(&self, columns: Option<&[ColumnInfo]>) -> bool {
         let types = |columns: Option<&[ColumnInfo]>| {
             columns.map(|columns| columns.iter().map(|column| column.kind).collect::<Vec<_>>())
@@ -17,7 +17,7 @@ impl Statement {
         types(columns) == types(self.columns())
     }
 
-    /// The same with the columns with which it was run.
+    /// Returns the statement with the columns of its run.
     pub(super) fn as_run(self: &Arc<Statement>) -> Arc<Statement> {
         let bound = self.bound();
         if bound.columns.as_deref() == self.columns() {
@@ -28,22 +28,22 @@ impl Statement {
         Arc::new(Statement { columns, ..Statement::of(&self.text, fixed) })
     }
 
-    /// Keeps its columns as they are, since somebody knows them now.
+    /// Fixes the columns, since the client knows them now.
     pub fn fix_columns(&self) {
         self.has_fixed_columns.store(true, Ordering::Relaxed);
     }
 
-    /// Lets its columns change while it waits, since nobody knows them yet.
+    /// Lets the columns change while the statement waits, since the client does not know them yet.
     pub(super) fn unfix_columns(&self) {
         self.has_fixed_columns.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn has_columns_fixed(&self) -> bool {
-        // Once it has run, they are those of its rows.
+        // After the run, the columns are those of its rows.
         self.has_fixed_columns.load(Ordering::Relaxed) || self.later.get().is_some()
     }
 
-    /// It was run: from now on its columns are those of its rows.
+    /// Notes the run: from now on the columns are those of its rows.
     pub(super) fn settle(&self) {
         let bound = self.bound();
         if !self.has_columns_fixed()
@@ -56,8 +56,8 @@ impl Statement {
 }
 
 impl Session {
-    /// Analyses one statement whose columns nobody knows yet: if its tables change while it waits for them, its rows have the
-    /// new columns, until [`Statement::fix_columns`].
+    /// Analyses a statement whose columns the client does not know yet. If its tables change while it waits for them,
+    /// its rows have the new columns, until [`Statement::fix_columns`].
     ///
     /// # Errors
     /// Those of [`Session::prepare`].

@@ -1,4 +1,4 @@
-//! How far a statement is: done, or waiting for something.
+//! Progress of a statement: done, or waiting.
 
 use super::Outcome;
 use super::analysis::Analysis;
@@ -8,36 +8,38 @@ use statement::outcome::CopyShape;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// As [`engine::Step`].
+/// Progress of a statement, like [`engine::Step`].
 #[derive(Debug)]
 pub enum Step {
-    /// It is done.
+    /// The statement is done.
     Done(Outcome),
-    /// It waits; run the portal again when that is over.
+    /// The statement waits; run the portal again after the wait.
     Parked(Parked),
-    /// It is a COPY that wants data: [`copy_data`](super::Session::copy_data), [`copy_done`](super::Session::copy_done).
+    /// COPY FROM, which receives data by [`copy_data`](super::Session::copy_data) and
+    /// [`copy_done`](super::Session::copy_done).
     CopyIn(CopyShape),
-    /// It is a COPY that gives data: [`copy_next`](super::Session::copy_next).
+    /// COPY TO, which sends data by [`copy_next`](super::Session::copy_next).
     CopyOut(CopyShape),
 }
 
-/// What a statement waits for.
+/// Event that a statement waits for.
 #[derive(Debug)]
 pub enum Parked {
-    /// A lock.
+    /// Lock.
     Lock(Ticket),
-    /// Its own rows, which are computed elsewhere.
+    /// End or rows of its own analytical run.
     Analysis(Arc<Analysis>),
-    /// Rows of a cursor, which are computed elsewhere; the time when the statement has taken too long.
+    /// Rows of a cursor's analytical run; the time limit of the statement.
     Rows(Arc<Analysis>, Option<Instant>),
-    /// Time.
+    /// End of a sleep.
     Nap(Nap),
-    /// Nothing: it is to be run again where it delays nobody, see [`stay_for`](super::Session::stay_for).
+    /// None: the statement is to be continued on another thread, where it delays no others; see
+    /// [`stay_for`](super::Session::stay_for).
     Elsewhere,
 }
 
 impl Parked {
-    /// When the wait is over if nobody ends it: whoever waits sees to that.
+    /// Returns the time at which the wait ends at the latest. The caller has to watch it.
     pub fn until(&self) -> Option<Instant> {
         match self {
             Parked::Nap(nap) => Some(nap.until()),
@@ -46,7 +48,7 @@ impl Parked {
         }
     }
 
-    /// Has `wake` called when somebody ends the wait: at once if somebody has. The last one counts.
+    /// Calls `wake` when the wait ends; at once, if it has ended. A later call replaces the waker.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
         match self {
             Parked::Lock(ticket) => ticket.on_ready(wake),
@@ -56,7 +58,7 @@ impl Parked {
         }
     }
 
-    /// Blocks this thread until the wait is over. For ordinary threads, never for workers.
+    /// Blocks the thread until the wait ends. For ordinary threads only, never for workers.
     pub fn wait(&self) {
         match self {
             Parked::Lock(ticket) => ticket.wait(),

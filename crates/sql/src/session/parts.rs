@@ -6,12 +6,12 @@ use syntax::grammar::Parsed;
 use syntax::lex::Span;
 use syntax::tree::Tree;
 
-/// Statement of a text of several.
+/// Statement of a text with several.
 #[derive(Debug, Default)]
 pub struct StatementText {
-    /// Text of the statement with the comments around it, without the semicolon.
+    /// Text of the statement, with the comments around it and without the semicolon.
     pub text: String,
-    /// Characters of the whole text that stand before it.
+    /// Number of characters before it in the whole text.
     pub before: usize,
     /// Syntax tree of the text, until the statement is analysed.
     pub(super) parsed: Option<ParsedStatement>,
@@ -24,15 +24,15 @@ pub(super) struct ParsedStatement {
     pub(super) notices: Vec<SqlError>,
 }
 
-/// All statements of a text; none if it is empty. One that is PostgreSQL's and is not here is refused when it is its turn, as
-/// what stands before it is done first.
+/// Splits a text into statements; an empty text has none. A statement of PostgreSQL that is not supported is refused
+/// in its turn, after those before it have run.
 ///
 /// # Errors
-/// Those of the grammar, with their positions; `57014`.
+/// Syntax errors, with their positions; `57014`.
 pub fn parts(text: &str) -> SqlResult<Vec<StatementText>> {
     let statements = syntax::grammar::parse(text)?;
     let mut parts = Vec::with_capacity(statements.len());
-    // Each count goes on from the one before: the work is in proportion to the text.
+    // Each count continues from the one before, so the time is linear in the length of the text.
     let (mut counted, mut before) = (0, 0);
     for Parsed { statement, span: _, extent, notices } in statements {
         let skipped = Span { start: counted, end: extent.start }.of(text);

@@ -1,9 +1,10 @@
-//! Queries, and which path they take.
+//! Queries, and the choice of their execution path.
 //!
-//! **Invariant:** a query that changes nothing may be run twice, so one that grows too large on the row path is begun anew as
-//! analytics, and one that analytics cannot do, or in which it meets an error, is done by rows: there the first error is
-//! that of the first row. Nothing is sent before a path is settled; see [`super::stream`]. Whatever the path, a statement sees what its
-//! transaction sees: an open one lends its snapshot to analytics.
+//! **Invariant:** a query without side effects may be run twice. So one that grows too large on the row path is
+//! restarted as analytics; and one that analytics cannot run, or where it meets an error, is restarted on the row
+//! path, whose first error is that of the first row. Nothing is sent before the path is settled; see
+//! [`super::stream`]. On either path a statement sees the state of its transaction: an open transaction lends its
+//! snapshot to analytics.
 
 use super::action::Action;
 use super::analysis::Analysis;
@@ -26,42 +27,42 @@ use types::SqlType;
 use types::datum::Datum;
 use types::ops::CallContext;
 
-/// A query that reads more rows of whole tables than this begins as analytics.
+/// A query that scans tables with more rows than this starts as analytics.
 const SCAN_ROWS_MAX: u64 = 10_000;
-/// A query that makes more rows than this goes over to analytics.
+/// A query that makes more rows than this moves to analytics.
 const BUDGET_ROWS: u64 = 20_000;
 
-/// Where a query runs.
+/// Execution path of a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum QueryPath {
-    /// Row by row, to its end.
+    /// Row path.
     Row,
-    /// Row by row, as long as it is small.
+    /// Row path, as long as the query is small.
     Small,
-    /// As analytics, and by rows if that cannot.
+    /// Analytics, and the row path if analytics cannot run it.
     Large,
-    /// As analytics or not at all.
+    /// Analytics only.
     Analytics,
 }
 
-/// What a query reads, as far as it decides about its path.
+/// Tables and effects of a query, as far as they decide its path.
 #[derive(Default)]
 struct QueryReads {
-    /// Tables that are read as a whole.
+    /// Tables that are scanned.
     scanned: Vec<Arc<Table>>,
-    /// Tables of which rows are found by an index.
+    /// Tables that are read by an index.
     found: Vec<Arc<Table>>,
-    /// It locks rows, takes numbers of sequences, or has other effects.
+    /// True if it locks rows, advances sequences, or has other side effects.
     locks: bool,
-    /// It calls what differs from call to call, or sleeps.
+    /// True if it calls volatile functions or sleeps.
     is_volatile: bool,
-    /// What of that a read-only transaction may not do.
+    /// Effect that a read-only transaction does not allow.
     writes: Option<&'static str>,
-    /// Queries that were looked at: each once, however often it is named.
+    /// Shared subplans that were visited: each once, however often it is used.
     shared: HashSet<u64>,
 }
 
-/// What a prepared query remembers about its path.
+/// State of a prepared query that decides its path.
 #[derive(Default)]
 pub(super) struct KnownPath {
     reads: OnceLock<QueryReads>,
@@ -77,23 +78,23 @@ impl KnownPath {
         })
     }
 
-    /// Finds out what the query reads.
+    /// Determines the tables and effects of the query.
     pub(super) fn read(&self, plan: &Plan) {
         let _ = self.reads(plan);
     }
 
-    /// Whether the query does more than read rows of tables: locks them, takes numbers of sequences, asks for the catalog.
+    /// Returns true if the query does more than read rows: locks them, advances sequences, or reads the catalog.
     pub(super) fn locks(&self, plan: &Plan) -> bool {
         self.reads(plan).locks
     }
 
-    /// Returns true if the query only reads, and has the same rows whenever it runs over a snapshot.
+    /// Returns true if the query only reads, and returns the same rows in each run on a snapshot.
     pub(super) fn is_pure(&self, plan: &Plan) -> bool {
         let reads = self.reads(plan);
         !reads.locks && !reads.is_volatile
     }
 
-    /// What of the query a read-only transaction may not do, in PostgreSQL's words.
+    /// Returns the effect that a read-only transaction does not allow, in PostgreSQL's words.
     pub(super) fn writes(&self, plan: &Plan) -> Option<&'static str> {
         self.reads(plan).writes
     }
@@ -105,13 +106,13 @@ impl std::fmt::Debug for KnownPath {
     }
 }
 
-/// The analytics of a session, shared with whoever may cancel it. One that is left behind is cancelled.
+/// Analytical run of a session, shared with those who may cancel it. A run that is abandoned is canceled.
 #[derive(Clone, Default)]
 pub(super) struct SharedAnalysis(Arc<CurrentAnalysis>);
 
 #[derive(Default)]
 struct CurrentAnalysis {
-    /// True if there is one. It changes under the lock, and spares short statements the lock.
+    /// True if there is a run. It changes under the lock; short statements read it without the lock.
     is_there: AtomicBool,
     analysis: Mutex<Option<Arc<Analysis>>>,
 }
@@ -134,7 +135,7 @@ impl SharedAnalysis {
     }
 }
 
-/// Cancels what its session has left behind.
+/// Cancels the run when its session abandons it.
 #[derive(Default)]
 pub(super) struct AnalysisGuard(pub(super) SharedAnalysis);
 
@@ -145,14 +146,14 @@ impl Drop for AnalysisGuard {
 }
 
 impl Session {
-    /// Runs a query, or goes on with the one that waits.
+    /// Runs a query, or continues one after its wait.
     pub(super) fn query(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         if let Some(analysis) = self.analysis.0.get() {
             return match analysis.take() {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
                 Some(result) => {
                     self.analysis.0.set(None);
-                    // By rows it begins anew.
+                    // On the row path it starts from the beginning.
                     self.running = None;
                     match result {
                         Err(error) if self.may_fall_back(&error) && analysis.begun_rows().is_none() => {
@@ -180,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Cancels the analytics of a statement whose answer could not be sent to its end.
+    /// Cancels the analytical run of a statement whose result could not be sent completely.
     pub(super) fn forget_analysis(&mut self) {
         if let Some(analysis) = self.analysis.0.get() {
             analysis.cancel();
@@ -189,7 +190,7 @@ impl Session {
         }
     }
 
-    /// What the setting says; `Small` stands for `auto`.
+    /// Returns the path by the setting; `Small` stands for `auto`.
     fn path(&self) -> QueryPath {
         match self.settings.path() {
             settings::Path::Row => QueryPath::Row,
@@ -198,23 +199,23 @@ impl Session {
         }
     }
 
-    /// Whether it begins as analytics.
+    /// Returns true if the query starts as analytics.
     pub(super) fn goes_to_analytics(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<bool> {
         Ok(matches!(self.choose(&statement.known(), query)?, QueryPath::Large | QueryPath::Analytics))
     }
 
-    /// If it begins by rows, and goes over to analytics when it has made too many: how many.
+    /// Returns the number of rows after which a query of the row path moves to analytics, if it may.
     pub(super) fn row_budget(&self, statement: &Statement, query: &PlannedQuery) -> SqlResult<Option<u64>> {
         Ok((self.choose(&statement.known(), query)? == QueryPath::Small).then_some(BUDGET_ROWS))
     }
 
-    /// Whether a statement that analytics has refused so is done by rows.
+    /// Returns true if a statement that analytics has refused with this error runs on the row path.
     pub(super) fn may_fall_back(&self, error: &SqlError) -> bool {
         self.path() == QueryPath::Small && falls_back(error)
     }
 
-    /// Whether nobody can come to wait for this session while it runs the portal: a query outside of any transaction, that
-    /// takes no locks.
+    /// Returns true if no other session can come to wait for this one while it runs the portal: a query outside any
+    /// transaction block, without locks.
     pub fn holds_nothing(&self, portal: &Portal) -> bool {
         statement::stack::fitting(self.is_deep, || self.holds_no_lock(portal))
     }
@@ -225,12 +226,12 @@ impl Session {
         (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(&query.rows).locks
     }
 
-    /// Tells whether the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
+    /// Returns true if the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
     pub fn can_move(&self, portal: &Portal) -> bool {
         portal.statement.traits.can_move
     }
 
-    /// Whether the portal's query goes to analytics as soon as it is run.
+    /// Returns true if the portal's query starts as analytics.
     pub fn is_large(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
         let Action::Query(query) = &*bound.action else { return false };
@@ -258,13 +259,13 @@ impl Session {
         Ok(if SCAN_ROWS_MAX < rows { QueryPath::Large } else { QueryPath::Small })
     }
 
-    /// Snapshot of the next statement, for others to read; nothing if the statement is to be bound anew. An open transaction lends its
-    /// own, and a SERIALIZABLE one remembers that it has read all of these tables.
+    /// Returns the snapshot of the next statement, for analytics; `None` if the statement must be bound again. An open
+    /// transaction lends its own snapshot, and a SERIALIZABLE one notes all of these tables as read.
     fn snapshot(&mut self, bound: &Arc<BoundStatement>, reads: &QueryReads) -> SqlResult<Option<Arc<Snapshot>>> {
         self.open_implicit();
         if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
             let snapshot = self.database.engine().try_snapshot()?;
-            // After the snapshot: see `run`.
+            // Checked after the snapshot is taken: see `run`.
             let is_current = self.database.catalog.current_version() == bound.catalog;
             return Ok(is_current.then_some(snapshot));
         }
@@ -284,7 +285,7 @@ impl Session {
         }
     }
 
-    /// As analytics; what those refuse, by rows.
+    /// Runs as analytics, and on the row path if analytics refuses.
     fn analyse_or_by_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         match self.analyse(given, query) {
             Err(error) if falls_back(&error) => self.by_rows(given, query),
@@ -292,23 +293,23 @@ impl Session {
         }
     }
 
-    /// By rows as long as it is small, and else as analytics.
+    /// Runs on the row path as long as the query is small, and then as analytics.
     fn by_few_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         let spent = || RunUsage::within(BUDGET_ROWS);
         let ran = self
             .run_within(given.values, RunNeeds::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
-            // It is not small any more, and to make it ready takes a while.
+            // It is no longer small, and preparing its analytics takes a while.
             None if session.stay.until.is_some() && given.statement.known().plan.get().is_none() => {
                 Ok(Step::Parked(Parked::Elsewhere))
             }
-            // In what is left of its time.
+            // The time limit of the statement continues.
             None => session.analyse_or_by_rows(given, query),
         })
     }
 
-    /// The plan as analytics, made ready at the first use.
+    /// Returns the plan for analytics, prepared at the first use.
     pub(super) fn analytics_plan(
         &self,
         statement: &Statement,
@@ -333,7 +334,7 @@ impl Session {
         };
         let (known, made) = (statement.known(), OnceLock::new());
         match known.plan.get().unwrap_or_else(|| made.get_or_init(prepare)) {
-            // It is no property of the statement that it was ended.
+            // A cancel says nothing about the statement, so it is not remembered.
             Err(error) if matches!(error.state(), SqlState::QUERY_CANCELED | SqlState::OUT_OF_MEMORY) => {
                 Err(error.clone())
             }
@@ -341,7 +342,7 @@ impl Session {
         }
     }
 
-    /// Input of a run of this transaction; nothing if the statement is to be bound anew.
+    /// Returns the input of an analytical run in this transaction; `None` if the statement must be bound again.
     pub(super) fn start_now(
         &mut self,
         statement: &Statement,
@@ -366,7 +367,7 @@ impl Session {
 
     fn analyse(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         let analysis = Arc::<Analysis>::default();
-        // A cancel finds it from now on, while the plan is made ready, too.
+        // From here on a cancel reaches the run, even while the plan is prepared.
         self.analysis.0.set(Some(Arc::clone(&analysis)));
         let started = self.start_analysis(&analysis, given, query);
         match started {
@@ -384,7 +385,7 @@ impl Session {
         Ok(Step::Parked(Parked::Analysis(analysis)))
     }
 
-    /// False: it is to be bound anew.
+    /// Returns false if the statement must be bound again.
     fn start_analysis(
         &mut self,
         analysis: &Arc<Analysis>,
@@ -392,7 +393,7 @@ impl Session {
         query: &PlannedQuery,
     ) -> SqlResult<bool> {
         let StatementRun { statement, values, .. } = given;
-        // The run of a cursor outlives its statement, which watches its own time.
+        // A cursor's run outlives its statement, which checks its time limit itself.
         let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor));
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
@@ -410,8 +411,8 @@ pub(super) fn rows(rows: Vec<Box<[Datum]>>) -> Outcome {
     Outcome::Rows(rows, tag)
 }
 
-/// Whether the row path is asked when analytics says this: it cannot, or it has met an error, and which rows come to be
-/// computed at all differs between the two.
+/// Returns true if the row path is tried after this error of analytics: the query is not supported there, or it has
+/// failed. The two paths may evaluate different rows before an error.
 fn falls_back(error: &SqlError) -> bool {
     let state = error.state();
     state == SqlState::FEATURE_NOT_SUPPORTED
@@ -422,12 +423,12 @@ fn falls_back(error: &SqlError) -> bool {
 }
 
 impl QueryReads {
-    /// **Invariant:** every expression that the row path evaluates is looked at. One that is forgotten may have an effect, and a
-    /// query with effects must not be begun twice.
+    /// **Invariant:** every expression that the row path evaluates is visited. A missed one may have a side effect,
+    /// and a query with side effects must not be restarted.
     fn add(&mut self, plan: &Plan) {
         match plan {
             Plan::Joins(joins) => self.add_tables(&joins.steps),
-            // Only rows know the catalog.
+            // Only the row path knows the catalog.
             Plan::System(_) => self.locks = true,
             Plan::Lock { locks, .. } => {
                 self.locks = true;
@@ -439,7 +440,7 @@ impl QueryReads {
                 });
             }
             Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
-            // Each is looked at once, however often it is named.
+            // Each is visited once, however often it is used.
             Plan::Shared { id, plan } if self.shared.insert(*id) => self.add(plan),
             Plan::Recursive(recursive) => {
                 if self.shared.insert(recursive.id) {
@@ -465,7 +466,7 @@ impl QueryReads {
             | Plan::Set { .. }
             | Plan::Working(_) => {}
         }
-        // Looking fails only when the statement must end.
+        // The visit fails only if the statement must end.
         let _ = plan::children_of_plan(plan, &mut |child, _| {
             self.add_child(child);
             Ok(())
@@ -503,9 +504,9 @@ impl QueryReads {
                 self.locks |= callable.has_effects();
                 self.is_volatile |= callable.is_volatile();
             }
-            // Its transaction may not be another's, either.
+            // It may not run in another transaction, either.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,
-            // May not be run twice.
+            // It may not be run twice.
             Expr::Sequence { call, arguments: _ } => {
                 self.locks = true;
                 match call {

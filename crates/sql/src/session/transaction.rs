@@ -1,4 +1,4 @@
-//! The open transaction: where it begins, in the engine and for the client, and how it ends.
+//! Transaction of a session: begin and end, in the engine and for the client.
 //!
 //! **Invariant:** the engine's transaction begins with the first statement that needs it, and ends with the session's.
 
@@ -30,7 +30,7 @@ impl Session {
         self.block = block;
     }
 
-    /// The engine's transaction begins with the first statement that needs it.
+    /// Begins the engine's transaction, with the first statement that needs it.
     pub(super) fn begin_in_engine(&mut self) -> SqlResult<()> {
         if self.engine.is_open() {
             let version = self.database.catalog.current_version();
@@ -43,7 +43,7 @@ impl Session {
         if self.settings.is_read_only() {
             begin = begin.read_only();
         }
-        // Before the snapshot: what the catalog names is there in any later one.
+        // The catalog is read before the snapshot is taken: objects that it names exist in any later snapshot.
         let keeps_snapshot = self.settings.isolation() != engine::Isolation::ReadCommitted;
         if keeps_snapshot && self.pinned.is_none() {
             self.pinned = Some(PinnedCatalog::new(self.database.catalog.current()));
@@ -72,7 +72,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the transaction. Says whether it was committed.
+    /// Ends the transaction. Returns true if it was committed.
     pub(super) fn end(&mut self, commit: bool) -> SqlResult<bool> {
         let commit = commit && !self.has_failed;
         let roles = Arc::clone(&self.database.roles);
@@ -86,7 +86,7 @@ impl Session {
                 decided
             }
         };
-        // After the commit: nobody has seen what may be rolled back.
+        // Published after the commit, so no session sees changes that may be rolled back.
         let result = result.map(|decided| decided.into_iter().for_each(Decided::publish));
         self.pinned = None;
         self.is_timed = false;
@@ -106,7 +106,7 @@ impl Session {
         result.map(|()| commit)
     }
 
-    /// Ends the transaction, and begins another with its characteristics. Says whether it was committed.
+    /// Ends the transaction, and begins another with the same characteristics. Returns true if it was committed.
     pub(super) fn end_and_chain(&mut self, commit: bool) -> SqlResult<bool> {
         self.need_begun_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })?;
         let modes = self.settings.characteristics();
@@ -118,15 +118,15 @@ impl Session {
         Ok(is_committed)
     }
 
-    /// True if an end of the open transaction, or an error in it, may take long: it has changed, locked or read much, or defined
-    /// something, as a commit compares whole catalogs then.
+    /// Returns true if the end of the open transaction, or an error in it, may take long: it has changed, locked or
+    /// read many rows, or has definitions, for which a commit compares whole catalogs.
     pub fn has_long_end(&self) -> bool {
         /// Undoing this many changes takes a fraction of a millisecond.
         const MUCH: usize = 1_024;
         MUCH < self.engine.weight() || self.work.is_some()
     }
 
-    /// The end of a simple query, or `Sync`: commits or rolls back the implicit transaction, if there is one.
+    /// Ends a simple query, or a batch at `Sync`: commits or rolls back the implicit transaction, if there is one.
     ///
     /// # Errors
     /// Those of a commit.
@@ -137,7 +137,7 @@ impl Session {
         match self.block {
             TransactionBlock::Implicit => self.end(true).map(drop),
             TransactionBlock::Explicit => Ok(()),
-            // Portals of a transaction that has not begun.
+            // Portals of a transaction that has not begun in the engine.
             TransactionBlock::None => {
                 self.is_timed = false;
                 self.end_portals(false);
@@ -146,21 +146,21 @@ impl Session {
         }
     }
 
-    /// Tells whether the portal would be a transaction of its own that can be run twice: nothing is open, and it is one query or
-    /// change, prepared by SQL or not.
+    /// Returns true if the portal would be a transaction of its own that can be run twice: no transaction is open, and
+    /// it is one query or change, including one run by `EXECUTE`.
     pub fn is_alone(&self, portal: &Portal) -> bool {
         portal.statement.traits.is_one && self.block == TransactionBlock::None && !self.engine.is_open()
     }
 
-    /// Tells whether the portal is more than a query that changes no rows.
+    /// Returns true unless the portal is a query that changes no rows.
     pub fn is_modifying(&self, portal: &Portal) -> bool {
         portal.statement.traits.is_modifying
     }
 
-    /// Forgets what the implicit transaction has done, and its notices: the statement is run again, in what is left of its time.
+    /// Undoes the implicit transaction, and drops its notices, to run the statement again. Its time limit continues.
     pub fn begin_again(&mut self) {
         if self.block == TransactionBlock::Implicit {
-            // A rollback does not fail.
+            // A rollback cannot fail.
             let _ = self.end(false);
         }
         self.has_timer = true;
@@ -169,8 +169,8 @@ impl Session {
         self.notices.clear();
     }
 
-    /// To be told of every error: the transaction has failed, and gives up its locks at once, whatever the cause (a protocol error,
-    /// grammar, names, a command that is refused here).
+    /// Fails the transaction, which releases its locks at once. Call it after every error, whatever the cause: a
+    /// protocol error, a syntax error, an unknown name, a refused command.
     pub fn fail(&mut self) {
         self.end_copy();
         self.end_timer();
@@ -201,7 +201,7 @@ impl Session {
         Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// `SAVEPOINT`
+    /// Runs a `SAVEPOINT`.
     pub(super) fn set_savepoint(&mut self, name: &str) -> SqlResult<()> {
         let holdings = Arc::clone(&self.env.holdings);
         holdings.during(MemoryUse::Transaction, || {
@@ -224,7 +224,7 @@ impl Session {
         self.notices.push(("WARNING", SqlError::new(state, message)));
     }
 
-    /// Whether a transaction is open.
+    /// Returns the status of the transaction.
     pub fn status(&self) -> TransactionStatus {
         match self.block {
             TransactionBlock::Explicit if self.has_failed => TransactionStatus::Failed,

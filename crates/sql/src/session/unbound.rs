@@ -1,8 +1,9 @@
-//! Statements whose binding has failed beside a definition that has not been committed.
+//! Statements whose binding fails while another transaction has uncommitted definitions.
 //!
-//! **Invariant:** an error of binding is told only if nobody else has one of the tables that the statement names locked against
-//! readers, or nothing was defined by whoever had. So a statement fails by the definitions of now, as one that locks its tables
-//! before it is bound. It waits without a lock of its own, and is bound anew.
+//! **Invariant:** an error of binding is reported only if no other transaction holds a lock against readers on a table
+//! that the statement names, or if the holder has defined nothing. So the error is that of the committed definitions,
+//! as for a statement that locks its tables before it is bound. The statement waits without a lock of its own, and is
+//! bound again.
 
 use super::run::{RunNeeds, RunOutcome};
 use super::{Parked, Portal, Session, Step};
@@ -11,49 +12,51 @@ use engine::{TableLock, Wait};
 use statement::error::SqlResult;
 use std::sync::Arc;
 
-/// Outcome of a preparation that has failed.
+/// Outcome of a failed preparation.
 #[derive(Debug)]
 pub enum PreparationFailure {
-    /// The error stands.
+    /// The error is final.
     Stands,
-    /// It is to be prepared again.
+    /// Prepare the statement again.
     Again,
-    /// Somebody defines something that it names: ask again when the wait is over.
+    /// Another transaction has a lock on a table that the statement names. Ask again after the wait.
     Parked(Parked),
 }
 
-/// Binding that has failed.
+/// Failed binding.
 pub(super) struct FailedBinding {
-    /// Tables that its names stand for.
+    /// Tables that the statement names.
     tables: Arc<[Arc<TableInfo>]>,
-    /// The number of the catalog then.
+    /// Version of the catalog at that time.
     catalog: u64,
 }
 
 impl Session {
-    /// Remembers a binding that has failed; it began when the common catalog had this number.
+    /// Notes a failed binding, which began with this version of the shared catalog.
     pub(super) fn note_failed(&mut self, tables: Vec<Arc<TableInfo>>, catalog: u64) {
-        // Nobody else defines anything beside a transaction that does.
+        // A transaction with definitions excludes those of others.
         let may_wait = self.work.is_none() && !tables.is_empty();
         self.unbound = may_wait.then(|| FailedBinding { tables: tables.into(), catalog });
     }
 
-    /// Tells whether the preparation that has failed named a table: [`Session::await_definitions`] may know more.
+    /// Returns true if the failed statement named a table: then [`Session::await_definitions`] decides if the error is
+    /// final.
     pub fn is_unbound(&self) -> bool {
         self.unbound.is_some()
     }
 
-    /// After [`Session::prepare`] has failed: whether it may have failed for a definition that is not committed.
+    /// Decides, after [`Session::prepare`] has failed, if an uncommitted definition may be the cause.
     ///
     /// # Errors
-    /// Those of waiting for it.
+    /// Those of the wait.
     pub fn await_definitions(&mut self) -> SqlResult<PreparationFailure> {
         let Some(failed) = self.unbound.take() else { return Ok(PreparationFailure::Stands) };
         if self.has_failed {
             return Ok(PreparationFailure::Stands);
         }
         let engine = self.database.engine();
-        // Most have failed beside nobody. First the locks, then the catalog: who defines something publishes it before it gives them up.
+        // Usually there is no such lock. Locks are checked first, then the catalog, as a definition is published
+        // before its locks are released.
         if !self.is_parked && failed.tables.iter().all(|table| engine.admits_readers(&table.table)) {
             return Ok(self.judged(&failed));
         }
@@ -76,7 +79,7 @@ impl Session {
         })
     }
 
-    /// Tells whether anything was defined since.
+    /// Compares the catalog with that of the failed binding.
     fn judged(&self, failed: &FailedBinding) -> PreparationFailure {
         if failed.catalog == self.database.catalog.current_version() {
             PreparationFailure::Stands
@@ -85,9 +88,9 @@ impl Session {
         }
     }
 
-    /// Runs what binds on the way, again after definitions that its binding has failed for.
+    /// Runs a statement that binds others as it runs; repeats it after definitions that made its binding fail.
     pub(super) fn act_bound(&mut self, portal: &Portal) -> SqlResult<Step> {
-        // It has waited for some.
+        // It has waited for a definition.
         let mut result = match self.unbound.is_some() && self.is_parked {
             true => None,
             false => {
@@ -104,7 +107,7 @@ impl Session {
             match (self.await_definitions()?, error) {
                 (PreparationFailure::Parked(parked), _) => return Ok(Step::Parked(parked)),
                 (PreparationFailure::Stands, Some(error)) => return Err(error),
-                // One that has waited says when it is bound again what it has said.
+                // A statement that has waited is bound again, which reports its error.
                 (PreparationFailure::Stands | PreparationFailure::Again, _) => {}
             }
             result = Some(self.act_current(&portal.statement, &portal.values));
