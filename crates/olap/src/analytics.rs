@@ -1,4 +1,4 @@
-//! The analytics path of sessions: bound plans, lowered and run on the workers of their class.
+//! Analytics path of sessions: bound plans, lowered and run on the workers of their class.
 //!
 //! **Invariant:** a session is told once how its run has ended, at its deadline at the latest, whatever its operators do;
 //! nothing of it stays behind in a queue. What a run has read of an open transaction counts only if that is still open when
@@ -35,35 +35,35 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use types::{Datum, SqlType};
 
-/// Lets runs in, not too many at a time.
+/// Admission of runs, limited in number.
 pub trait Door: Send + Sync {
-    /// Calls `job` when there is room, perhaps before this returns, and gives it the room, which is free again when
-    /// that is dropped. Returns the number by which the job waits; none if too many wait already.
+    /// Calls `job` with a slot once one is free, perhaps before this returns. The slot is free again when the job
+    /// drops it. Returns the number under which the job waits; `None` if too many wait.
     fn enter(&self, job: Job) -> Option<u64>;
 
-    /// The job of this number is dropped, if it still waits.
+    /// Drops the job of this number, if it still waits.
     fn take_back(&self, number: u64);
 }
 
-/// What waits at a [`Door`].
+/// Job that waits at a [`Door`].
 pub type Job = Box<dyn FnOnce(Box<dyn Room>) + Send>;
 
-/// Place among the runs that are let in.
+/// Slot of a run.
 pub trait Room: Send {
-    /// Lets another run in while this one waits for its client.
+    /// Frees the slot while the run waits for its client.
     fn pause(&mut self);
 
-    /// Goes on, though others were let in meanwhile.
+    /// Takes the slot again, even if others have been admitted meanwhile.
     fn resume(&mut self);
 }
 
-/// Where the runs of one class go.
+/// Destination for the runs of a class.
 pub struct Lane {
-    /// Its workers. Whoever owns them keeps them until all sessions have ended.
+    /// Workers. Their owner keeps them until all sessions have ended.
     pub runtime: Weak<Runtime>,
-    /// Its queue.
+    /// Admission queue.
     pub door: Arc<dyn Door>,
-    /// Called after each batch of each operator.
+    /// Hook after each batch of each operator.
     pub hook: Arc<dyn BatchHook>,
 }
 
@@ -72,16 +72,16 @@ pub struct SqlAnalytics(Arc<AnalyticsState>);
 
 struct AnalyticsState {
     session: SessionState,
-    /// By class.
+    /// Lanes by class.
     lanes: [Lane; 3],
     deadlines: Deadlines,
 }
 
 impl SqlAnalytics {
-    /// Over the tables of one engine; `lanes` in the order of [`Class::ALL`].
+    /// Creates the analytics of one engine's tables. `lanes` are in the order of [`Class::ALL`].
     ///
     /// # Errors
-    /// The thread that looks after deadlines cannot be started; DataFusion refuses its configuration, which would be a bug.
+    /// If the thread for deadlines cannot be started, or DataFusion refuses its configuration, which would be a bug.
     pub fn new(database: &Database, lanes: [Lane; 3]) -> io::Result<Arc<SqlAnalytics>> {
         let (session, deadlines) = (database.session().clone(), Deadlines::new()?);
         Ok(Arc::new(SqlAnalytics(Arc::new(AnalyticsState { session, lanes, deadlines }))))
@@ -94,7 +94,7 @@ impl AnalyticsState {
         &self.lanes[at.expect("all classes are there")]
     }
 
-    /// The operators of one run, and what they find their run by.
+    /// Returns the operators of a run, and the task context that leads them to it.
     async fn operators(
         &self,
         plan: &Plan,
@@ -114,17 +114,17 @@ impl AnalyticsState {
 struct RunOperators {
     operators: Arc<dyn ExecutionPlan>,
     session: SessionState,
-    /// True if some row may make the run fail.
+    /// True if a row may make the run fail.
     can_fail: bool,
 }
 
-/// What DataFusion does not plan is refused; constants may have errors of their own.
+/// Converts an error of planning. Constants keep the errors of their own.
 fn planning(error: DataFusionError) -> SqlError {
     let unplanned = refused(DataFusionError::Plan(error.strip_backtrace()));
     Some(sql_error(error)).filter(|own| own.state() != SqlState::INTERNAL_ERROR).unwrap_or(unplanned)
 }
 
-/// What a runtime grants to a run.
+/// Limits and memory that a runtime grants to a run.
 struct RuntimeGrant {
     partitions: usize,
     environment: Arc<datafusion::execution::runtime_env::RuntimeEnv>,
@@ -138,7 +138,7 @@ impl RuntimeGrant {
 
 impl Analytics for SqlAnalytics {
     fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
-        // What is refused is refused whatever the parameters are.
+        // A refusal does not depend on the parameters.
         let nulls = vec![Datum::Null; query.parameters.len()];
         lower(query.plan, query.columns, &nulls, query.context, &TableOrigin::OfEngine)?;
         let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
@@ -146,7 +146,7 @@ impl Analytics for SqlAnalytics {
     }
 }
 
-/// A plan that can be lowered.
+/// Plan that was lowered successfully before.
 struct ReadyPlan {
     inner: Arc<AnalyticsState>,
     plan: Arc<Plan>,
@@ -183,10 +183,10 @@ impl AnalyticsPlan for ReadyPlan {
                 "too many queries wait to be run as analytics",
             ));
         };
-        // Nobody else sets it.
+        // This is the only place that sets it.
         let _ = run.place.set(place);
         if run.is_over.load(SeqCst) {
-            // Whoever ended it has perhaps not found its place.
+            // A cancel that came earlier may not have found the number.
             run.door.take_back(place);
         }
         Ok(run)
@@ -195,14 +195,14 @@ impl AnalyticsPlan for ReadyPlan {
     fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode> {
         let runtime = self.inner.lane(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
         let grant = RuntimeGrant::of(&runtime);
-        // Ready at once: our planner does no input or output.
+        // This does not wait: the planner does no I/O.
         let operators = self.inner.operators(&self.plan, &self.columns, start, &grant);
         let operators = futures::executor::block_on(operators)?;
         Ok(explain::node(&*operators.operators, false))
     }
 }
 
-/// What a run is to do.
+/// Work of a run.
 struct RunWork {
     inner: Arc<AnalyticsState>,
     plan: Arc<Plan>,
@@ -211,15 +211,15 @@ struct RunWork {
     asked: Instant,
 }
 
-/// A run, as those know it who wait for it or end it.
+/// Handle of a run, for those who wait for it or end it.
 struct RunHandle {
     finish: Mutex<Option<AnalyticsFinish>>,
     is_over: AtomicBool,
     running: OnceLock<Running>,
-    /// Its number at the door.
+    /// Number in the admission queue.
     place: OnceLock<u64>,
     door: Arc<dyn Door>,
-    /// Queue of its rows. A run that waits there for its client ends when the queue is closed.
+    /// Queue of its rows. A run that waits for room there ends when the queue is closed.
     stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
@@ -228,16 +228,16 @@ impl RunHandle {
         self.finish.locked_anyway().take()
     }
 
-    /// Ends it. Returns true if it has not ended before: the first end counts.
+    /// Ends the run. Returns false if it had ended before.
     fn end(&self, result: SqlResult<AnalyticsAnswer>) -> bool {
         let finish = self.take_finish();
         finish.map(|finish| finish(result)).is_some()
     }
 
-    /// Ends it now; what still computes stops at its next look.
+    /// Ends the run at once; its threads stop at their next check.
     fn stop(&self, error: SqlError) {
         self.is_over.store(true, SeqCst);
-        // The rows of a run that has ended by itself belong to its client.
+        // Rows of a run that has ended by itself belong to its client.
         if self.end(Err(error))
             && let Some(stream) = &self.stream
         {
@@ -251,7 +251,7 @@ impl RunHandle {
         }
     }
 
-    /// There is room for it.
+    /// Starts the run in its slot.
     fn begin(self: Arc<RunHandle>, work: RunWork, room: Box<dyn Room>) {
         let room = Arc::new(Mutex::new(room));
         if self.is_over.load(SeqCst) {
@@ -286,10 +286,10 @@ impl DeadlineTarget for RunHandle {
     }
 }
 
-/// Room of a run, shared by its end and by what sends its rows.
+/// Slot of a run, shared by its end and by the sender of its rows.
 type SharedRoom = Arc<Mutex<Box<dyn Room>>>;
 
-/// Tells the session, and then gives the room to the next.
+/// Guard that reports to the session, and then frees the slot.
 struct FinishGuard {
     run: Arc<RunHandle>,
     _room: SharedRoom,
@@ -314,7 +314,7 @@ async fn answer(
     run: Arc<RunContext>,
 ) -> SqlResult<AnalyticsAnswer> {
     let found = watched(Arc::clone(&run), collect(&work, grant, &room, &run)).await;
-    // Operators wrap errors in their own ways; the flag says what the first cause was.
+    // Operators wrap errors in various ways; the flag tells the first cause.
     match run.why_end() {
         Some(why) if found.is_err() => Err(sql_error_of(why)),
         _ => found,
@@ -331,7 +331,7 @@ async fn collect(
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
     let RunOperators { operators, session, can_fail } = inner.operators(plan, columns, start, &grant).await?;
-    // A query that fails here may be run again by rows, unless some of its rows have been sent.
+    // A query that fails here may be repeated on the row path, unless rows were sent.
     let sink = start.stream.as_ref().filter(|_| !can_fail);
     let planned = Instant::now();
     let config = session.config().clone().with_extension(Arc::clone(run));
@@ -354,7 +354,7 @@ async fn collect(
     }
     drop(stream);
     if !run.snapshot.is_intact() {
-        // Somebody has ended the transaction: a more important one, most likely.
+        // The transaction was aborted, probably by a more important one.
         return Err(engine::Error::Taken.into());
     }
     if start.analyze {
@@ -373,10 +373,10 @@ async fn collect(
     Ok(answer)
 }
 
-/// Rows of one piece of a stream.
+/// Number of rows in a piece of a stream.
 const PIECE_ROWS: usize = 1024;
 
-/// Puts rows into a queue, as it has room. The run waits meanwhile, and no thread does.
+/// Puts rows into a queue as it has room. Meanwhile the run waits, but no thread does.
 async fn send(sink: &Stream<ResultPiece>, mut rows: Rows, room: &SharedRoom) -> SqlResult<()> {
     while !rows.is_empty() {
         let rest = rows.split_off(rows.len().min(PIECE_ROWS));
@@ -384,7 +384,7 @@ async fn send(sink: &Stream<ResultPiece>, mut rows: Rows, room: &SharedRoom) -> 
         let mut piece = Some(ResultPiece::Rows(std::mem::replace(&mut rows, rest)));
         poll_fn(|context| {
             let pushed = sink.poll_push(context, &mut piece, bytes);
-            // Clients that do not read, and cursors that stand still, keep no other query from running.
+            // A client that does not read, or a cursor that is not moved, keeps no other query from running.
             match pushed {
                 Poll::Pending => room.locked().pause(),
                 Poll::Ready(_) => room.locked().resume(),

@@ -58,19 +58,19 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct HideTotals(pub(crate) Arc<dyn OptimizerRule + Send + Sync>);
 
-/// Totals, and the schemas by which the leaves in their places are known.
+/// Hidden totals, by the schemas of the leaves in their places.
 #[derive(Default)]
 struct HiddenTotals(Vec<(DFSchemaRef, LogicalPlan)>);
 
 impl HiddenTotals {
-    /// Puts a leaf of the same columns in the place of a total.
+    /// Replaces a total by a leaf with the same columns.
     fn hide(&mut self, total: LogicalPlan) -> LogicalPlan {
         let schema: DFSchemaRef = Arc::new(total.schema().as_ref().clone());
         self.0.push((Arc::clone(&schema), total));
         LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema })
     }
 
-    /// Puts all totals back.
+    /// Restores all totals.
     fn restore(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let back = |plan: LogicalPlan| {
             let LogicalPlan::EmptyRelation(leaf) = &plan else { return Ok(Transformed::no(plan)) };
@@ -116,7 +116,7 @@ impl OptimizerRule for HideTotals {
     }
 }
 
-/// The optimized plan, with each condition that can raise in a filter of its own above those that cannot.
+/// Returns the optimized plan, with each condition that can raise in a filter of its own above those that cannot.
 pub(crate) fn asked_in_turn(plan: LogicalPlan) -> Result<LogicalPlan> {
     let stack = |plan: LogicalPlan| {
         let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
@@ -134,7 +134,7 @@ pub(crate) fn asked_in_turn(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(stack).data()
 }
 
-/// A projection that can raise, kept above the condition below it.
+/// Keeps a projection that can raise above the condition below it.
 fn kept_above(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return Ok(Transformed::no(plan)) };
     let raises = projection.expr().iter().any(|value| operator_can_raise(&value.expr));
@@ -146,7 +146,8 @@ fn kept_above(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }
 
-/// Rules over operators: DataFusion's, without those that push conditions down, between our barrier and our safepoints.
+/// Returns the rules over operators: DataFusion's, without those that push conditions down, between our barrier and
+/// our safepoints.
 pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rest = PhysicalOptimizer::new().rules;
     rest.retain(|rule| !rule.name().starts_with("FilterPushdown") && rule.name() != "aggregate_statistics");
@@ -156,7 +157,7 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     rules
 }
 
-/// Seals limits that other operators read.
+/// Rule that seals limits below other operators.
 #[derive(Debug)]
 struct SealLimits(Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>);
 
@@ -166,7 +167,7 @@ fn is_limit(plan: &dyn ExecutionPlan) -> bool {
         || plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
 }
 
-/// Tells for each input of an operator if what holds of all of its rows need not hold of the operator's.
+/// Returns for each input of an operator true if a property of all its rows need not hold above the operator.
 fn is_changed(plan: &dyn ExecutionPlan) -> Vec<bool> {
     let kind = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         *join.join_type()
@@ -178,7 +179,7 @@ fn is_changed(plan: &dyn ExecutionPlan) -> Vec<bool> {
         let is_union = plan.downcast_ref::<UnionExec>().is_some();
         return vec![is_union; plan.children().len()];
     };
-    // Rows of nulls may stand in the place of an input's.
+    // Rows of nulls may take the place of the input's rows.
     match kind {
         JoinType::Left => vec![false, true],
         JoinType::Right => vec![true, false],
@@ -203,14 +204,14 @@ impl SealLimits {
         Ok(SealedExec::around(input))
     }
 
-    /// Seals the inputs of an outer join or a union of which not everything that holds below it holds above it.
+    /// Seals the inputs of an outer join or union that have properties which need not hold above it.
     fn combined(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         let inputs: Vec<_> = plan.children().into_iter().map(Arc::clone).collect();
-        // Columns that are equal are null together.
+        // Equal columns are null together.
         let is_column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().is_some();
         let holds_above = |input: &Arc<dyn ExecutionPlan>| {
             let known = input.equivalence_properties();
@@ -228,7 +229,7 @@ impl SealLimits {
         Ok(Transformed::yes(replace_children_if_necessary(plan, inputs.collect::<Result<_>>()?)?))
     }
 
-    /// Seals what is below the operators that may stand as they are: projections, then limits, at the top of a plan.
+    /// Seals the plan below its top operators, which need no seal: projections, then limits.
     fn below_top(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.combined(plan, config)?.data;
         let is_top = plan.downcast_ref::<ProjectionExec>().is_some() || is_limit(&*plan);
@@ -267,7 +268,7 @@ impl PhysicalOptimizerRule for SealLimits {
     }
 }
 
-/// A plan that has been optimized by itself, as a leaf. Its rows are in no order that others could use.
+/// Leaf with a plan that was optimized by itself. It declares no order of its rows.
 #[derive(Debug)]
 pub(crate) struct SealedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -287,7 +288,7 @@ impl SealedExec {
         Arc::new(SealedExec { input, properties: Arc::new(properties) })
     }
 
-    /// The plan inside.
+    /// Returns the plan inside.
     pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }

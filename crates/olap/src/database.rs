@@ -1,9 +1,9 @@
-//! An engine's tables as SQL sees them, and queries made ready to run by whoever has no session.
+//! Tables of an engine for SQL, and queries prepared without a session.
 //!
-//! Invariant: a query's text goes through the binder of `sql` and nothing else, as a session's does; DataFusion gets its
-//! lowered plan. A prepared query holds no snapshot and no state of a run, so it may run many times, at once and on several
-//! runtimes. It is bound and lowered once; the order of its joins and its operators are found for each run, because a
-//! snapshot's samples decide about the one, and the others keep the state of a run.
+//! **Invariant:** the text of a query passes through the binder of `sql` alone, as that of a session does; DataFusion
+//! gets the lowered plan. A prepared query holds no snapshot and no state of a run, so it may run many times,
+//! concurrently and on several runtimes. It is bound and lowered once. Its join order and operators are determined for
+//! each run: the join order depends on samples of the snapshot, and operators hold state of a run.
 
 use crate::BATCH_ROWS_MAX;
 use crate::barriers;
@@ -26,59 +26,59 @@ use std::fmt;
 use std::sync::Arc;
 use types::SqlType;
 
-/// Tables, for queries.
+/// Database of analytical queries.
 pub struct Database {
     catalog: sql::session::Database,
-    /// Whether the catalog is this one's own, which learns of tables when a query is prepared.
+    /// True if this database owns its catalog, which then learns of tables when a query is prepared.
     is_own: bool,
     tables: TableOrigin,
     session: SessionState,
 }
 
-/// Where the rows of a lowered plan come from.
+/// Source of the rows of a lowered plan.
 #[derive(Clone)]
 pub(crate) enum TableOrigin {
-    /// From the engine, as the snapshot of the run sees them.
+    /// The engine's tables, as of the snapshot of the run.
     OfEngine,
-    /// From memory, by the numbers of the engine's tables.
+    /// Tables in memory, by the numbers of the engine's tables.
     InMemory(Arc<HashMap<u32, Arc<dyn TableProvider>>>),
 }
 
-/// A query, bound and lowered.
+/// Bound and lowered query.
 pub struct PreparedQuery {
     text: String,
     columns: Arc<[SqlType]>,
     logical: LogicalPlan,
-    /// Whether the plan is yet to be optimised: a run's snapshot says in which order tables are joined.
+    /// True if the plan is to be optimized for each run, since the join order depends on its snapshot.
     is_ordered_by_run: bool,
     session: SessionState,
 }
 
 impl Database {
-    /// All tables of `engine`, those created later included, under the names that [`sql::session::Database::adopt`] gives
-    /// them.
+    /// Returns a database of all tables of `engine`, including later ones, under the names given by
+    /// [`sql::session::Database::adopt`].
     pub fn new(engine: Engine) -> Database {
         Database { is_own: true, ..Database::of_catalog(sql::session::Database::new(engine)) }
     }
 
-    /// The tables that this catalog names.
+    /// Returns a database of the tables in this catalog.
     pub fn of_catalog(catalog: sql::session::Database) -> Database {
         let mut config = configuration();
-        // Scans take no filters, so nobody would consume a dynamic one.
+        // Scans take no filters, so no operator would use a dynamic one.
         config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
-        // The order of joins is ours (module `order`), and it says which side is hashed.
+        // Module `order` determines the join order and the hashed side.
         config.options_mut().optimizer.join_reordering = false;
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let session = builder.with_physical_optimizer_rules(barriers::physical_rules()).build();
         Database { catalog, is_own: false, tables: TableOrigin::OfEngine, session }
     }
 
-    /// What to compare with: the rows of `snapshot` in DataFusion's own in-memory tables of `partitions` partitions, and
-    /// DataFusion as it comes, without anything of ours between its operators. The columns are shared, not copied, where the
-    /// snapshot has them frozen. The plans are made of the same bound queries; joins stay in DataFusion's order.
+    /// Returns a baseline for comparison: the rows of `snapshot` in DataFusion's own in-memory tables of `partitions`
+    /// partitions, with unmodified DataFusion. Frozen columns are shared, not copied. Plans are made from the same
+    /// bound queries; joins stay in DataFusion's order.
     ///
     /// # Errors
-    /// DataFusion refuses a table, which would be a bug.
+    /// If DataFusion refuses a table, which would be a bug.
     pub fn of_memory_tables(engine: Engine, snapshot: &Arc<Snapshot>, partitions: usize) -> Result<Database> {
         let session = SessionStateBuilder::new().with_config(configuration()).with_default_features().build();
         let tables = engine.tables();
@@ -95,20 +95,21 @@ impl Database {
         Ok(Database { catalog, is_own: false, tables: in_memory, session })
     }
 
-    /// The engine whose tables these are.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         self.catalog.engine()
     }
 
-    /// How its queries are planned.
+    /// Returns DataFusion's session, by which queries are planned.
     pub(crate) fn session(&self) -> &SessionState {
         &self.session
     }
 
-    /// Makes a query ready. Whatever would write or set something is refused.
+    /// Prepares a query. Statements that write or set something are refused.
     ///
     /// # Errors
-    /// [`Error::Statement`] if it is not one query over existing tables and columns, or one that analytics does not do.
+    /// [`Error::Statement`] if the text is not a single query over existing tables and columns, or is not supported as
+    /// analytics.
     pub fn prepare(&self, text: &str) -> Result<Arc<PreparedQuery>> {
         if self.is_own {
             self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
@@ -130,7 +131,7 @@ impl Database {
 }
 
 impl TableOrigin {
-    /// The rows of one; nothing of a table that has been made since these were put into memory.
+    /// Returns the rows of a table; `None` for a table created after the copy in memory.
     pub(crate) fn provider(&self, table: &Arc<Table>) -> Option<Arc<dyn TableProvider>> {
         match self {
             TableOrigin::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
@@ -140,18 +141,18 @@ impl TableOrigin {
 }
 
 impl PreparedQuery {
-    /// The types of its answer's columns.
+    /// Returns the types of the result's columns.
     pub(crate) fn columns(&self) -> &Arc<[SqlType]> {
         &self.columns
     }
 
-    /// The operators that a run over this snapshot with so many partitions would have, a line each, for people.
+    /// Returns the operators of a run over this snapshot with this number of partitions, one a line, for people.
     ///
     /// # Errors
     /// [`Error::Statement`] if no physical plan exists.
     pub fn explain(&self, snapshot: &Arc<Snapshot>, partitions: usize) -> Result<String> {
         let session = session_of(&self.session, partitions);
-        // Ready at once: our planner does no input or output.
+        // This does not wait: the planner does no I/O.
         let plan = futures::executor::block_on(self.operators(&session, snapshot)).map_err(Error::statement)?;
         Ok(datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string())
     }
@@ -167,7 +168,7 @@ impl PreparedQuery {
         }
     }
 
-    /// The operators of one run, and what they find their run by.
+    /// Returns the operators of a run, and the task context that leads them to it.
     pub(crate) async fn plan(
         &self,
         partitions: usize,
@@ -188,14 +189,14 @@ impl fmt::Debug for PreparedQuery {
     }
 }
 
-/// The session of a run with so many partitions.
+/// Returns the session of a run with this number of partitions.
 pub(crate) fn session_of(session: &SessionState, partitions: usize) -> SessionState {
     let mut session = session.clone();
     session.config_mut().options_mut().execution.target_partitions = partitions;
     session
 }
 
-/// The operators of a lowered plan over this snapshot.
+/// Returns the operators of a lowered plan over this snapshot.
 pub(crate) async fn operators(
     logical: LogicalPlan,
     session: &SessionState,
@@ -205,7 +206,7 @@ pub(crate) async fn operators(
     session.query_planner().create_physical_plan(&logical, session).await
 }
 
-/// What all databases have in common. Plans name their tables themselves, so DataFusion needs no catalog.
+/// Returns the configuration of all databases. Plans hold their tables, so DataFusion needs no catalog.
 fn configuration() -> SessionConfig {
     SessionConfig::new()
         .with_batch_size(BATCH_ROWS_MAX)

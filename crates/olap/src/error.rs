@@ -1,41 +1,41 @@
-//! What can go wrong, one variant for each *reaction* of the caller.
+//! Errors, with one variant for each *reaction* of the caller.
 
 use datafusion::error::DataFusionError;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
 use tokio::task::JoinError;
 
-/// This crate's result.
+/// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a query gave no answer.
+/// Failure of a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text cannot be planned: its author must change it.
+    /// The text cannot be planned: its author has to change it.
     #[error("{0}")]
     Statement(String),
-    /// The data made it fail, for instance by a division by zero.
+    /// The data made the query fail, for instance by a division by zero.
     #[error("{0}")]
     Execution(String),
-    /// It was cancelled.
+    /// The query was canceled.
     #[error("canceling statement due to user request")]
     Cancelled,
-    /// The runtime's memory for queries, or its limit on an answer's rows, does not suffice.
+    /// The memory for queries, or the maximum number of rows, does not suffice.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
-    /// A bug in an operator: the query is lost, all else goes on.
+    /// Bug in an operator: the query is lost, everything else goes on.
     #[error("panic in a query: {0}")]
     Panicked(String),
     /// The runtime stopped before the query ended.
     #[error("the runtime has stopped")]
     Stopped,
-    /// The operating system gave no thread.
+    /// The operating system refused a thread.
     #[error("cannot start a worker: {0}")]
     NoThread(String),
 }
 
 impl Error {
-    /// What a failed run means to the caller.
+    /// Classifies the error of a run.
     pub(crate) fn execution(error: DataFusionError) -> Error {
         // Operators that spawn tasks wrap the join error in their own ways, several deep.
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
@@ -51,18 +51,18 @@ impl Error {
         }
     }
 
-    /// What the binder, or the way from its plan to DataFusion's, refuses.
+    /// Wraps a refusal by the binder or by the lowering.
     pub(crate) fn refused(error: SqlError) -> Error {
         let detail = error.detail_text().map(|detail| format!(": {detail}")).unwrap_or_default();
         Error::Statement(format!("{}{detail}", error.message()))
     }
 
-    /// What failed planning means to the caller.
+    /// Classifies the error of planning.
     pub(crate) fn statement(error: DataFusionError) -> Error {
         Error::Statement(error.strip_backtrace())
     }
 
-    /// The text of a caught panic.
+    /// Returns the text of a caught panic.
     pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
@@ -72,8 +72,8 @@ impl Error {
 
 const TOO_MANY_ROWS: &str = "Scalar subquery returned more than one row";
 
-/// What a session is told of a failed query: what our own kernels and scans said, wherever it is wrapped; everything else
-/// is a fault of this program, but for memory.
+/// Returns the error of a failed query for a session: that of our own kernels and scans, however it is wrapped; a lack
+/// of memory; or an internal error.
 pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
     let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
     for cause in causes {
@@ -88,7 +88,7 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .detail(with_holders(detail))
             .hint("Queries that run as analytics share the setting overtake.analytics_memory."),
-        // All that DataFusion says of it is this text.
+        // DataFusion gives nothing but this text.
         Error::Execution(text) if text.contains(TOO_MANY_ROWS) => {
             let message = "more than one row returned by a subquery used as an expression";
             SqlError::new(SqlState::CARDINALITY_VIOLATION, message)
@@ -97,13 +97,13 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
     }
 }
 
-/// What DataFusion says when its pool is used up, with who holds the memory, unless that is what it was told.
+/// Returns the detail of DataFusion's memory error, with the holders of the memory, unless it is our own.
 fn with_holders(detail: String) -> String {
     let holders = engine::memory::in_words();
     if detail.contains("tables and indexes") { detail } else { format!("{detail}. {holders}") }
 }
 
-/// As a session is told of it.
+/// Returns the error for a session.
 pub(crate) fn sql_error_of(error: Error) -> SqlError {
     match error {
         Error::Cancelled => SqlError::from(engine::Error::Cancelled),

@@ -1,6 +1,6 @@
 //! DataFusion's operators as nodes of `EXPLAIN`.
 //!
-//! **Invariant:** what was put between operators for the scheduler's sake is left out; everything else is there.
+//! **Invariant:** all operators are shown, except those inserted for the scheduler.
 
 use crate::barriers::SealedExec;
 use crate::functions::defined::readable;
@@ -8,7 +8,7 @@ use crate::safepoint::SafepointExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use query::explain::{ActualCounts, ExplainNode, FactValue};
 
-/// The operators of a plan; `was_run`: with what they did.
+/// Returns the operators of a plan; with `was_run`, with their figures.
 pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> ExplainNode {
     if plan.downcast_ref::<SafepointExec>().is_some()
         && let [input] = &plan.children()[..]
@@ -33,7 +33,7 @@ pub(crate) fn node(plan: &dyn ExecutionPlan, was_run: bool) -> ExplainNode {
             made.actual = Some(ActualCounts { rows: rows as u64, loops: 1, times: None });
         }
         if let Some(ns) = metrics.elapsed_compute().filter(|ns| 0 < *ns) {
-            // Of all its tasks together.
+            // Total of all tasks.
             made = made.fact("Processor Time", FactValue::Ms(ns as f64 / 1e6));
         }
     }

@@ -41,5 +41,6 @@ pub use run::{Answer, BatchHook, Finish, NoHook, RunConfig, Running};
 pub use runtime::{NoHooks, QueryMemory, Runtime, RuntimeConfig, WorkerHooks};
 pub use workers::{StartError, WorkerStart, Workers, scheduling};
 
-/// The most rows of a batch between two operators, and so between two safepoints of a scan over frozen blocks.
+/// Maximum number of rows of a batch between two operators, and so between two safepoints of a scan over frozen
+/// blocks.
 pub const BATCH_ROWS_MAX: usize = 8_192;

@@ -1,4 +1,4 @@
-//! Filters of a query that a scan can use: DataFusion's expressions as the engine's conditions.
+//! Filters of a query that a scan can use, as conditions of the engine.
 //!
 //! **Invariant:** a row that satisfies a filter satisfies all conditions made of it. The reverse need not hold, so the
 //! filter stays in the plan: the engine only leaves out blocks that cannot have such rows.
@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use engine::{Comparison, Condition, Table, Value};
 
-/// The conditions that `filter` implies; none if it is of another form than a column compared with a constant.
+/// Returns the conditions that `filter` implies; none unless it compares a column with a constant.
 pub(crate) fn conditions(table: &Table, filter: &Expr) -> Vec<Condition> {
     let mut found = Vec::new();
     add(table, filter, &mut found);
@@ -41,7 +41,7 @@ fn compare(table: &Table, expr: &Expr, comparison: Comparison, constant: &Expr) 
     let Expr::Literal(scalar, _) = constant else { return None };
     let wanted = table.schema().field(column).data_type();
     let fitting = scalar.cast_to(wanted).ok()?;
-    // Only a constant that its column can hold exactly: `a < 1.5` is not `a < 1`.
+    // The column must hold the constant exactly: `a < 1.5` is not `a < 1`.
     if fitting.is_null() || fitting.cast_to(&scalar.data_type()).ok()? != *scalar {
         return None;
     }

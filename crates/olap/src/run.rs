@@ -1,4 +1,4 @@
-//! One run of a query.
+//! Run of a query.
 //!
 //! **Invariant: `finish` is called exactly once**, whatever happens: an answer, an error, a panic, a runtime that stops.
 //! It is called when the last operator of the query is gone, on the thread that dropped it, and not before: after an error
@@ -31,59 +31,60 @@ use std::sync::{Arc, Mutex};
 use types::{Datum, SqlType};
 use types::{forms::Forms, text};
 
-/// Called between any two operators, after each batch: where a scheduler may run something urgent.
+/// Hook between any two operators, after each batch, where a scheduler may run urgent work.
 pub trait BatchHook: Send + Sync {
-    /// A batch has passed. Runs on a worker, in its base context, inside the query's task.
+    /// Called after a batch, on a worker, in its base context, inside the query's task.
     fn batch(&self);
 }
 
-/// For runs that nobody schedules.
+/// Hook of runs without a scheduler.
 pub struct NoHook;
 
 impl BatchHook for NoHook {
     fn batch(&self) {}
 }
 
-/// Told how a run ended, on the worker that ended it. It must not panic: it may run while operators are dropped.
+/// Receiver of a run's result, called on the worker that ended it. It must not panic, as it may run while operators
+/// are dropped.
 pub type Finish = Box<dyn FnOnce(Result<Answer>) + Send>;
 
-/// How to run.
+/// Configuration of a run.
 pub struct RunConfig {
-    /// The degree of parallelism; 1 means one task, which stays on one worker at a time.
+    /// Degree of parallelism; 1 means one task, which is on one worker at a time.
     pub partitions: usize,
-    /// Called after each batch of each operator.
+    /// Hook after each batch of each operator.
     pub hook: Arc<dyn BatchHook>,
 }
 
 impl RunConfig {
-    /// `partitions` and no hook.
+    /// Returns a configuration with this parallelism and no hook.
     pub fn new(partitions: usize) -> RunConfig {
         RunConfig { partitions, hook: Arc::new(NoHook) }
     }
 }
 
-/// What a query found, as it was found: whoever wants to look at the rows has them made.
+/// Result of a query, in batches. Rows are made on demand.
 #[derive(Debug, Clone)]
 pub struct Answer {
     columns: Arc<[SqlType]>,
-    /// In the order that the query asks for. All are of these types.
+    /// In the order of the query. All batches have these types.
     batches: Vec<RecordBatch>,
 }
 
 impl Answer {
-    /// How many rows.
+    /// Returns the number of rows.
     pub fn rows_count(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// With these rows, too.
+    /// Adds a batch.
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
         values::readers(&batch, &self.columns).map_err(|error| Error::Execution(error.to_string()))?;
         self.batches.push(batch);
         Ok(())
     }
 
-    /// Its rows as a session would show them in text; nothing stands for null.
+    /// Returns the rows as text, as a session would show them; `None` for null.
     pub fn texts(&self) -> Vec<Vec<Option<String>>> {
         let rows = values::rows(&self.batches, &self.columns).expect("their types were looked at when they came");
         let shown = |row: &[Datum]| {
@@ -96,42 +97,42 @@ impl Answer {
     }
 }
 
-/// A query that has been started. Dropping this lets it run on.
+/// Handle of a started query. Dropping it lets the query go on.
 #[derive(Clone)]
 pub struct Running {
     id: u64,
     control: Arc<RunControl>,
 }
 
-/// What a [`Running`] shares with its run, without keeping it from ending.
+/// State that a [`Running`] shares with its run without keeping the run alive.
 #[derive(Default)]
 struct RunControl {
-    /// Only a hint to end soon: nothing is published by it, so relaxed.
+    /// Only a hint to end soon. It publishes nothing, so it is relaxed.
     cancelled: AtomicBool,
     batches_count: AtomicU64,
 }
 
 impl Running {
-    /// Tells it from all other runs of this process.
+    /// Returns a number that is unique among the runs of this process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Makes it end as [`Error::Cancelled`] at its next batch, unless it ends before.
+    /// Cancels the run: it ends with [`Error::Cancelled`] at its next batch, unless it has ended.
     pub fn cancel(&self) {
         self.control.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Batches that have passed between operators so far: whether it makes progress.
+    /// Returns the number of batches passed between operators so far, as a sign of progress.
     pub fn batches_count(&self) -> u64 {
         self.control.batches_count.load(Ordering::Relaxed)
     }
 }
 
-/// What the operators of a run share; they find it in DataFusion's session configuration.
+/// State that the operators of a run share. They find it in DataFusion's session configuration.
 pub(crate) struct RunContext {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// What its scans have read.
+    /// Rows read by its scans.
     pub(crate) read: RowsRead,
     hook: Arc<dyn BatchHook>,
     control: Arc<RunControl>,
@@ -141,23 +142,23 @@ pub(crate) struct RunContext {
     /// ends and the next begins. An urgent context never comes here, so an ordinary lock will do.
     parts: Mutex<HashMap<u64, Vec<Option<ScanPart>>>>,
     holdings: RunMemory,
-    /// Dropped last: all else of the run is gone when it is reported.
+    /// Dropped last: everything else of the run is gone when its end is reported.
     _ending: EndGuard,
 }
 
 thread_local! {
-    /// Whether a call of [`RunContext::counted`] is under way, and what others within it have counted.
+    /// `Some` during a call of [`RunContext::counted`], with the bytes counted by calls within it.
     static COUNTED: Cell<Option<i64>> = const { Cell::new(None) };
 }
 
-/// What a run holds of what its session holds.
+/// Memory of a run, as part of its session's.
 struct RunMemory {
     session: Option<Arc<SessionHoldings>>,
     bytes: [AtomicI64; MemoryUse::ALL.len()],
 }
 
 impl Drop for RunMemory {
-    /// What is left are rows that were found.
+    /// The rest are rows of the result.
     fn drop(&mut self) {
         let Some(session) = &self.session else { return };
         for (of, bytes) in MemoryUse::ALL.into_iter().zip(&mut self.bytes) {
@@ -167,17 +168,17 @@ impl Drop for RunMemory {
     }
 }
 
-/// Rows that scans have read.
+/// Number of rows read by scans.
 #[derive(Default)]
 pub(crate) struct RowsRead {
-    /// Where blocks have them.
+    /// Rows of frozen blocks.
     pub(crate) frozen: AtomicU64,
-    /// By gathering them.
+    /// Hot rows.
     pub(crate) hot: AtomicU64,
 }
 
 impl RunContext {
-    /// A batch passes from one operator to the next. Operators that keep batches do not all reserve memory for them.
+    /// Notes a batch between operators. Not all operators that keep batches reserve memory for them.
     pub(crate) fn batch(&self) -> Result<(), DataFusionError> {
         self.control.batches_count.fetch_add(1, Ordering::Relaxed);
         self.hook.batch();
@@ -185,8 +186,8 @@ impl RunContext {
         pulse::room().map_err(|full| DataFusionError::External(Box::new(full)))
     }
 
-    /// Calls `f`, and counts what it takes of memory for this use; for that of the call around it if there is none. What calls
-    /// within it count is theirs.
+    /// Calls `f`, and counts the memory it takes for this use, or else for that of the enclosing call. Memory counted
+    /// by calls within it is left to these.
     pub(crate) fn counted<R>(&self, of: Option<MemoryUse>, f: impl FnOnce() -> R) -> R {
         let around = COUNTED.get();
         let (Some(session), true) = (&self.holdings.session, of.is_some() || around.is_none()) else { return f() };
@@ -202,12 +203,12 @@ impl RunContext {
         result
     }
 
-    /// Fails if the run is cancelled or its runtime stops.
+    /// Fails if the run is canceled or its runtime stops.
     pub(crate) fn check(&self) -> Result<(), DataFusionError> {
         self.why_end().map_or(Ok(()), |why| Err(DataFusionError::External(Box::new(why))))
     }
 
-    /// Why it should end before its end.
+    /// Returns the reason to end early, if there is one.
     pub(crate) fn why_end(&self) -> Option<Error> {
         if self.control.cancelled.load(Ordering::Relaxed) {
             return Some(Error::Cancelled);
@@ -215,7 +216,8 @@ impl RunContext {
         self.stopping.load(Ordering::Relaxed).then_some(Error::Stopped)
     }
 
-    /// Part `partition` of scan `number`, which `split` divides if nobody has; `None` if there are fewer parts.
+    /// Takes part `partition` of scan `number`, which the first caller divides with `split`; `None` if there are fewer
+    /// parts.
     pub(crate) fn take_part(
         &self,
         number: u64,
@@ -237,7 +239,7 @@ impl Watch for RunContext {
     }
 }
 
-/// Work of a run between the operators: planning, and what is done with the rows.
+/// Runs work of a run outside its operators: planning, and processing of rows.
 pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| {
@@ -247,7 +249,7 @@ pub(crate) async fn watched<F: Future>(run: Arc<RunContext>, work: F) -> F::Outp
     .await
 }
 
-/// What a runtime grants to each of its runs.
+/// Limits that a runtime sets to each of its runs.
 #[derive(Clone)]
 pub(crate) struct RunLimits {
     pub(crate) environment: Arc<RuntimeEnv>,
@@ -257,15 +259,15 @@ pub(crate) struct RunLimits {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What a run comes to, and who is told. A run that ends before it has come to anything was stopped.
+/// Result of a run, and its receiver. A run that ends without a result was stopped.
 pub(crate) trait RunEnd: Send + 'static {
-    /// What it finds.
+    /// Type of the result.
     type Result: Send + 'static;
 
-    /// What a task's end with a panic, or the runtime's before the task's, comes to.
+    /// Returns the result of a task that panicked, or was dropped by its runtime.
     fn failed(error: Error) -> Self::Result;
 
-    /// To be called once, when nothing of the run is left.
+    /// Reports the result. Called once, when nothing of the run is left.
     fn finish(self, result: Self::Result);
 }
 
@@ -281,7 +283,7 @@ impl RunEnd for Finish {
     }
 }
 
-/// A run of what `work` does, and the task that does it.
+/// Returns a run that does `work`, and its task.
 pub(crate) fn start<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
     snapshot: Arc<Snapshot>,
     hook: Arc<dyn BatchHook>,
@@ -309,7 +311,7 @@ pub(crate) fn start<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
     });
     let work = work(Arc::clone(&run));
     let task = async move {
-        // Until after the result is known.
+        // Kept until the result is known.
         let _run = run;
         let failed = |payload: Box<dyn Any + Send>| E::failed(Error::panicked(payload.as_ref()));
         let found = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(failed);
@@ -318,7 +320,7 @@ pub(crate) fn start<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
     (running, Box::pin(task))
 }
 
-/// What a run of a prepared query finds.
+/// Returns the result of a prepared query.
 pub(crate) async fn answer(
     prepared: Arc<PreparedQuery>,
     partitions: usize,
@@ -326,7 +328,7 @@ pub(crate) async fn answer(
     run: Arc<RunContext>,
 ) -> Result<Answer> {
     match watched(Arc::clone(&run), collect(prepared, partitions, limits, Arc::clone(&run))).await {
-        // Operators wrap errors in their own ways; the flag says what the first cause was.
+        // Operators wrap errors in various ways; the flag tells the first cause.
         Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
         other => other,
     }
@@ -355,7 +357,7 @@ async fn collect(
     Ok(answer)
 }
 
-/// Tells of a run's end when it is dropped.
+/// Guard that reports the end of a run when it is dropped.
 struct EndGuard(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Drop for EndGuard {

@@ -1,4 +1,4 @@
-//! The threads that run queries.
+//! Threads that run queries.
 //!
 //! **Invariant: the hooks see exactly the workers.** Tokio calls its thread hooks for blocking threads too, but it starts
 //! the workers first, one job a thread, and nothing can ask for a blocking thread before [`Runtime::new`] returns, which
@@ -21,11 +21,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// What a scheduler wants to know of the worker threads. Called on the thread itself, in its base context.
+/// Receiver of the worker threads' events, for a scheduler. Called on the thread itself, in its base context.
 pub trait WorkerHooks: Send + Sync {
-    /// The thread has started; it is worker `index`, counting from 0. No query runs before all workers have returned.
+    /// Worker `index`, from 0, has started. No query runs before this has returned on all workers.
     fn started(&self, index: usize);
-    /// The thread has nothing to do and is about to sleep. It may still start queries here; then it will not sleep.
+    /// The thread has nothing to do and is about to sleep. If the hook starts a query, it does not sleep.
     fn parked(&self);
     /// The thread is awake again.
     fn unparked(&self);
@@ -33,7 +33,7 @@ pub trait WorkerHooks: Send + Sync {
     fn stopping(&self);
 }
 
-/// For a runtime without a scheduler.
+/// Hooks of a runtime without a scheduler.
 pub struct NoHooks;
 
 impl WorkerHooks for NoHooks {
@@ -43,18 +43,18 @@ impl WorkerHooks for NoHooks {
     fn stopping(&self) {}
 }
 
-/// What queries may hold together: hash tables, sorts, aggregates. Nothing is spilled to disk. Runtimes may share one.
+/// Memory for hash tables, sorts and aggregates of all queries. Nothing is spilled to disk. Runtimes may share one.
 #[derive(Clone)]
 pub struct QueryMemory(Arc<dyn MemoryPool>);
 
 impl QueryMemory {
-    /// So many bytes at most.
+    /// Returns a memory pool of this size.
     pub fn of_bytes(bytes_max: usize) -> QueryMemory {
         QueryMemory(Arc::new(QueryPool { inner: GreedyMemoryPool::new(bytes_max), bytes_max }))
     }
 }
 
-/// Memory of queries, which have it only while the process has room.
+/// Memory pool of queries, which also keeps to the limit of the process.
 #[derive(Debug)]
 struct QueryPool {
     inner: GreedyMemoryPool,
@@ -81,7 +81,7 @@ impl MemoryPool for QueryPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> datafusion::error::Result<()> {
-        // Operators reserve what they keep. What they merge, sort or hash of it they hold twice for a while.
+        // Operators reserve what they keep, and hold it twice while they merge, sort or hash it.
         let more = additional.saturating_add(self.inner.reserved());
         if memory::SMALL_BYTES < reservation.size().saturating_add(additional) && !memory::has_room(more) {
             return Err(DataFusionError::ResourcesExhausted(memory::in_words()));
@@ -105,22 +105,23 @@ impl MemoryPool for QueryPool {
     }
 }
 
-/// How to make a [`Runtime`].
+/// Configuration of a [`Runtime`].
 pub struct RuntimeConfig {
-    /// The threads' name, as the operating system shows it.
+    /// Name of the threads, as the operating system shows it.
     pub name: String,
-    /// How many workers.
+    /// Number of workers.
     pub workers: usize,
-    /// What all running queries together may hold.
+    /// Memory of all running queries together.
     pub memory: QueryMemory,
-    /// The most rows of one answer.
+    /// Maximum number of rows of a result.
     pub answer_rows_max: usize,
-    /// What the workers tell their scheduler.
+    /// Receiver of the workers' events.
     pub hooks: Arc<dyn WorkerHooks>,
 }
 
 impl RuntimeConfig {
-    /// `workers` threads, 1 GiB for queries, answers of at most 10 million rows, no scheduler.
+    /// Returns a configuration with `workers` threads, 1 GiB for queries, results of at most 10 million rows, and no
+    /// scheduler.
     pub fn new(workers: usize) -> RuntimeConfig {
         RuntimeConfig {
             name: "overtake-worker".to_owned(),
@@ -132,28 +133,28 @@ impl RuntimeConfig {
     }
 }
 
-/// Threads that run queries, at most one runtime for each scheduler. Dropping it stops them: queries end as
+/// Threads that run queries, at most one runtime for each scheduler. Dropping it stops them: queries end with
 /// [`Error::Stopped`] at their next batch.
 pub struct Runtime {
-    /// Always there, but for [`Runtime::drop`], which consumes it.
+    /// `None` only in the drop, which consumes it.
     tokio: Option<tokio::runtime::Runtime>,
     workers: usize,
     limits: RunLimits,
 }
 
-/// Of a worker: the planner goes down an expression by recursion. Pages that nobody touches cost nothing.
+/// Stack size of a worker: the planner descends expressions by recursion. Untouched pages cost nothing.
 const STACK_BYTES: usize = 16 << 20;
 
 thread_local! {
-    /// Whether this thread is a worker. Constant at first use and without a destructor, for urgent contexts' sake.
+    /// True on a worker. Constant from its first use on and without a destructor, because urgent contexts may read it.
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Runtime {
-    /// Starts the workers, and returns when each has been told that it is one.
+    /// Starts the workers, and returns once each has called its hook.
     ///
     /// # Errors
-    /// [`Error::NoThread`] if the operating system refuses.
+    /// [`Error::NoThread`] if the operating system refuses a thread.
     pub fn new(config: RuntimeConfig) -> Result<Runtime> {
         assert!(1 <= config.workers, "somebody must run the queries");
         let workers = config.workers;
@@ -202,18 +203,18 @@ impl Runtime {
         Ok(Runtime { tokio: Some(tokio), workers, limits })
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// Bytes that running queries hold now, of the memory in the configuration.
+    /// Returns the bytes that running queries hold of the configured memory.
     pub fn memory_bytes(&self) -> usize {
         self.limits.environment.memory_pool.reserved()
     }
 
-    /// Starts a run of `prepared` over `snapshot`. From any thread, but from the base context only. `finish` is called on
-    /// the worker that ends it, when nothing of the query is left: that is its boundary.
+    /// Starts a run of `prepared` over `snapshot`. Callable from any thread, in its base context. `finish` is called
+    /// on the worker that ends the run, when nothing of the query is left.
     pub fn run(
         &self,
         prepared: &Arc<PreparedQuery>,
@@ -227,7 +228,7 @@ impl Runtime {
         self.run_work(snapshot, config.hook, None, finish, work)
     }
 
-    /// As [`Runtime::run`], for whatever finds something in a snapshot, perhaps for a session.
+    /// Like [`Runtime::run`], for any work over a snapshot, perhaps of a session.
     pub(crate) fn run_work<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
         &self,
         snapshot: Arc<Snapshot>,
@@ -238,28 +239,28 @@ impl Runtime {
     ) -> Running {
         let stopping = Arc::clone(&self.limits.stopping);
         let (running, task) = run::start(snapshot, hook, stopping, session, ends, work);
-        // A task that is dropped before its end, even before its start, has called `finish`.
+        // A task that is dropped before its end, or even before its start, has called `finish`.
         drop(self.tokio().spawn(task));
         running
     }
 
-    /// The memory for queries, and who counts it.
+    /// Returns the environment with the memory for queries.
     pub(crate) fn environment(&self) -> &Arc<RuntimeEnv> {
         &self.limits.environment
     }
 
-    /// Runs `job` on a worker, in its base context: a scan that is not SQL. It holds that worker until it returns.
+    /// Runs `job` on a worker, in its base context: a scan that is not SQL. It occupies the worker until it returns.
     pub fn run_job(&self, job: Box<dyn FnOnce() + Send>) {
         drop(self.tokio().spawn(async move { job() }));
     }
 
-    /// Runs `prepared` and waits for its answer; for an ordinary thread, never for a worker.
+    /// Runs `prepared` and waits for its result. For ordinary threads only, never for workers.
     ///
     /// # Errors
     /// Those of the query.
     ///
     /// # Panics
-    /// Called on a worker, which would wait for itself.
+    /// If called on a worker, which would wait for itself.
     pub fn answer(
         &self,
         prepared: &Arc<PreparedQuery>,
@@ -281,14 +282,14 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.limits.stopping.store(true, Ordering::Relaxed);
-        // Tokio's own drop stops the workers and joins them, but a worker, if it dropped the last handle, cannot join itself.
+        // Tokio's own drop joins the workers; a worker that drops the last handle cannot join itself.
         if let Some(tokio) = self.tokio.take_if(|_| IS_WORKER.get()) {
             tokio.shutdown_background();
         }
     }
 }
 
-/// Counts the workers that have started.
+/// Count of the workers that have started.
 #[derive(Default)]
 struct StartedWorkers {
     started: Mutex<usize>,

@@ -1,7 +1,7 @@
-//! What stands between any two operators: at each batch it gives the scheduler a chance and looks for a cancel.
+//! Operator between any two others: at each batch it calls the scheduler's hook and checks for a cancel.
 //!
-//! Invariant: it changes nothing else. Batches, partitions, order and statistics are those of its input. It is put in by
-//! the last rule of the optimizer, when no other rule looks for an operator by its type any more.
+//! **Invariant:** it changes nothing else. Batches, partitions, order and statistics are those of its input. The last
+//! rule of the optimizer inserts it, when no other rule looks for operators by type.
 
 use crate::run::RunContext;
 use crate::scan::run_of;
@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Puts a [`SafepointExec`] above each operator.
+/// Optimizer rule that puts a [`SafepointExec`] above each operator.
 #[derive(Debug)]
 pub(crate) struct InsertSafepoints;
 
@@ -50,7 +50,7 @@ pub(crate) struct SafepointExec {
 }
 
 impl SafepointExec {
-    /// One above this operator.
+    /// Puts one above this operator.
     pub(crate) fn over(input: Arc<dyn ExecutionPlan>) -> SafepointExec {
         SafepointExec { input }
     }
@@ -139,11 +139,11 @@ impl ExecutionPlan for SafepointExec {
 struct SafepointStream {
     input: SendableRecordBatchStream,
     run: Arc<RunContext>,
-    /// What the operator holds memory for, if it keeps rows.
+    /// Use of the operator's memory, if it keeps rows.
     of: Option<MemoryUse>,
 }
 
-/// What an operator keeps rows for; nothing if it passes them on.
+/// Returns the use of an operator's memory; `None` if it passes rows on.
 fn use_of(operator: &str) -> Option<MemoryUse> {
     const USES: [(&str, MemoryUse); 5] = [
         ("Sort", MemoryUse::Sorts),
@@ -159,7 +159,7 @@ impl Stream for SafepointStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        // What the operator below computes in this turn is this run's.
+        // Memory taken by the operator below during this poll belongs to this run.
         let (run, of) = (Arc::clone(&self.run), self.of);
         let watch = Arc::clone(&run);
         let polled = run.counted(of, || pulse::during(watch, || self.input.poll_next_unpin(context)));

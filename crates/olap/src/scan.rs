@@ -1,8 +1,8 @@
-//! A table of a snapshot as DataFusion's leaf operator.
+//! Scan of a table in a snapshot, as a leaf operator of DataFusion.
 //!
-//! Invariant: a plan holds the table, the projection and the conditions, never a snapshot; the run that executes it brings its own.
-//! Statistics are always inexact: an exact row count would make DataFusion answer `count(*)` without looking which rows
-//! the snapshot sees.
+//! **Invariant:** a plan holds the table, the projection and the conditions, but no snapshot; that comes from the run.
+//! Statistics are always inexact: with an exact row count DataFusion would answer `count(*)` without checking which
+//! rows the snapshot sees.
 
 use crate::BATCH_ROWS_MAX;
 use crate::pushdown::conditions;
@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A table of the engine, for the planner.
+/// Table of the engine, for the planner.
 #[derive(Debug)]
 pub(crate) struct EngineTable {
     table: Arc<Table>,
@@ -76,10 +76,10 @@ impl TableProvider for EngineTable {
     }
 }
 
-/// Reads one table of the run's snapshot.
+/// Scan of one table in the snapshot of the run.
 #[derive(Debug)]
 struct TableScan {
-    /// Tells the scans of a plan apart.
+    /// Number that identifies the scan in its plan.
     number: u64,
     table: Arc<Table>,
     projection: Vec<usize>,
@@ -98,7 +98,7 @@ impl TableScan {
         partitions: usize,
     ) -> Result<TableScan> {
         let schema = Arc::new(table.schema().project(&projection)?);
-        // More partitions than batches would only be empty ones.
+        // More partitions than batches would be empty.
         let batches = table.rows_bound().div_ceil(BATCH_ROWS_MAX as u64).max(1);
         let partitions = partitions.min(usize::try_from(batches).unwrap_or(usize::MAX));
         let properties = PlanProperties::new(
@@ -181,7 +181,7 @@ impl ExecutionPlan for TableScan {
     }
 }
 
-/// The batches of one part, until the run is cancelled.
+/// Batches of one part, until the run is canceled.
 struct ScanBatches {
     part: Option<ScanPart>,
     run: Arc<RunContext>,
@@ -210,7 +210,7 @@ impl Iterator for ScanBatches {
     }
 }
 
-/// The run that `context` belongs to.
+/// Returns the run that `context` belongs to.
 pub(crate) fn run_of(context: &TaskContext) -> Result<Arc<RunContext>> {
     context
         .session_config()

@@ -1,8 +1,8 @@
 //! Representation of SQL's values in Arrow arrays.
 //!
-//! **Invariant:** a [`Repr`] says both the array's type and which [`Datum`] its values are; what was written is read back the
-//! same, display scale and blanks included. It is what [`catalog::storage`] says of columns, and for what no column can have
-//! (a numeric whose scale differs from row to row) keyed bytes, which [`catalog::storage::keyed`] describes.
+//! **Invariant:** a [`Repr`] determines the array's type and the [`Datum`] variant of its values. Values are read back
+//! as they were written, including display scale and blanks. Columns are represented as in [`catalog::storage`];
+//! values that no column can hold, as numerics of varying scale, are keyed bytes as in [`catalog::storage::keyed`].
 
 use catalog::storage;
 use datafusion::arrow::array::{
@@ -20,49 +20,49 @@ use std::sync::Arc;
 use types::numeric::Numeric;
 use types::{Datum, Kind, SqlType};
 
-/// Digits of Arrow's decimals.
+/// Number of digits of Arrow's decimals.
 pub(crate) const DIGITS_MAX: u8 = 38;
 
 /// Arrow representation of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repr {
-    /// Of a value that is always null.
+    /// Untyped null.
     Null,
     Bool,
     Int2,
     Int4,
     Int8,
-    /// As 64 bits, and the other types that are numbers of something.
+    /// OID, and other types represented by 64-bit integers.
     Oid,
     Time,
-    /// As 64 bits.
+    /// Represented by 64 bits.
     Float4,
     Float8,
-    /// Numerics of one scale, and of at most so many digits.
+    /// Numerics of one scale and a maximum precision.
     Decimal {
         precision: u8,
         scale: u8,
     },
     Text,
-    /// `char(n)` with its blanks.
+    /// `char(n)` with its trailing blanks.
     Blanks,
-    /// `char(n)` without the blanks at its end.
+    /// `char(n)` without its trailing blanks.
     Padded(u32),
     Bytes,
     Uuid,
     Date,
     Timestamp,
-    /// Keyed bytes of this kind.
+    /// Keyed bytes of a type.
     Keyed(Kind),
 }
 
-/// A bug: a value is not of the type that the binder said.
+/// Error for a bug: a value is not of the type that the binder determined.
 pub(crate) fn mismatch() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "analytics met a value of another type than was planned")
 }
 
 impl Repr {
-    /// Of a table's column.
+    /// Returns the representation of a table's column.
     pub(crate) fn of_column(kind: SqlType) -> SqlResult<Repr> {
         match kind.kind {
             Kind::Bpchar => Ok(Repr::Padded(kind.max_length().unwrap_or(0) as u32)),
@@ -74,7 +74,7 @@ impl Repr {
         }
     }
 
-    /// Of what a function makes.
+    /// Returns the representation of a function's result.
     pub(crate) fn of_kind(kind: Kind) -> SqlResult<Repr> {
         Ok(match kind {
             Kind::Bool => Repr::Bool,
@@ -98,7 +98,7 @@ impl Repr {
         })
     }
 
-    /// Of a constant: numerics keep their scale.
+    /// Returns the representation of a constant; numerics keep their scale.
     pub(crate) fn of_datum(datum: &Datum, kind: Option<Kind>) -> SqlResult<Repr> {
         Ok(match datum {
             Datum::Null => Repr::Null,
@@ -127,7 +127,7 @@ impl Repr {
         })
     }
 
-    /// The arrays' type.
+    /// Returns the type of the arrays.
     pub(crate) fn data_type(self) -> DataType {
         match self {
             Repr::Null => DataType::Null,
@@ -144,7 +144,7 @@ impl Repr {
         }
     }
 
-    /// Of an answer's column: what its array's type and its SQL type say together.
+    /// Returns the representation of a result column, from its array's type and its SQL type.
     fn of_answer(array: &dyn Array, kind: SqlType) -> SqlResult<Repr> {
         Ok(match array.data_type() {
             DataType::Null => Repr::Null,
@@ -158,7 +158,7 @@ impl Repr {
     }
 }
 
-/// Integer and scale of a number that a decimal holds.
+/// Returns the unscaled value and the scale of a number that fits a decimal.
 pub(crate) fn fixed(number: &Numeric) -> Option<(i128, u8)> {
     if !number.is_finite() {
         return None;
@@ -168,12 +168,12 @@ pub(crate) fn fixed(number: &Numeric) -> Option<(i128, u8)> {
     (digits(unscaled) <= DIGITS_MAX).then_some((unscaled, scale))
 }
 
-/// How many digits an integer has; 1 of 0.
+/// Returns the number of digits of an integer; 1 for 0.
 pub(crate) fn digits(unscaled: i128) -> u8 {
     unscaled.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1)
 }
 
-/// Values of an array, to be read one at a time.
+/// Reader of the values of an array.
 pub(crate) enum ArrayReader<'a> {
     Null,
     Bool(&'a BooleanArray),
@@ -194,7 +194,7 @@ pub(crate) enum ArrayReader<'a> {
 }
 
 impl<'a> ArrayReader<'a> {
-    /// Of an array that stands as `repr` says.
+    /// Returns a reader of an array in this representation.
     pub(crate) fn new(array: &'a dyn Array, repr: Repr) -> SqlResult<ArrayReader<'a>> {
         let missing = mismatch;
         Ok(match repr {
@@ -221,10 +221,10 @@ impl<'a> ArrayReader<'a> {
         })
     }
 
-    /// One value.
+    /// Returns a value.
     ///
     /// # Errors
-    /// Bytes that are no value of the type.
+    /// Bytes that are not a value of the type.
     pub(crate) fn datum(&self, row: usize) -> SqlResult<Datum> {
         fn of<T: ArrowPrimitiveType>(
             array: &PrimitiveArray<T>,
@@ -263,7 +263,7 @@ impl<'a> ArrayReader<'a> {
     }
 }
 
-/// Filled up with blanks.
+/// Pads a text with blanks.
 pub(crate) fn padded(text: &str, length: usize) -> String {
     let missing = if length == 0 { 0 } else { length.saturating_sub(text.chars().count()) };
     let mut all = String::with_capacity(text.len() + missing);
@@ -272,7 +272,7 @@ pub(crate) fn padded(text: &str, length: usize) -> String {
     all
 }
 
-/// The bytes of a value of a keyed kind.
+/// Returns the keyed bytes of a value.
 fn keyed<'b>(datum: &'b Datum, kind: Kind, buffer: &'b mut Vec<u8>) -> SqlResult<&'b [u8]> {
     match storage::store(datum, SqlType::from(kind), buffer)? {
         Value::Keyed(bytes) => Ok(bytes),
@@ -280,7 +280,7 @@ fn keyed<'b>(datum: &'b Datum, kind: Kind, buffer: &'b mut Vec<u8>) -> SqlResult
     }
 }
 
-/// An array of these values.
+/// Returns an array of these values.
 pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) -> SqlResult<ArrayRef> {
     fn of<T: ArrowPrimitiveType>(
         values: impl Iterator<Item = SqlResult<Datum>>,
@@ -297,7 +297,7 @@ pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) 
     }
     match repr {
         Repr::Null => {
-            // Each value is looked at for its error only.
+            // The values are only checked for errors.
             let mut count = 0;
             for value in values {
                 value?;
@@ -381,15 +381,15 @@ pub(crate) fn array(values: impl Iterator<Item = SqlResult<Datum>>, repr: Repr) 
     }
 }
 
-/// One value.
+/// Returns a value as a scalar.
 pub(crate) fn scalar(datum: &Datum, repr: Repr) -> SqlResult<ScalarValue> {
     let array = array(std::iter::once(Ok(datum.clone())), repr)?;
     ScalarValue::try_from_array(&array, 0).map_err(|_| mismatch())
 }
 
-/// Who reads the columns of an answer, which are of these types.
+/// Returns readers for the columns of a result, which have these types.
 pub(crate) fn readers<'a>(batch: &'a RecordBatch, columns: &[SqlType]) -> SqlResult<Vec<ArrayReader<'a>>> {
-    // Rows of no columns have one that nobody looks at: an array must say how many they are.
+    // A result without columns has a dummy column, since a batch takes its number of rows from an array.
     if batch.num_columns() != columns.len().max(1) {
         return Err(mismatch());
     }
@@ -400,7 +400,7 @@ pub(crate) fn readers<'a>(batch: &'a RecordBatch, columns: &[SqlType]) -> SqlRes
     readers.collect()
 }
 
-/// The rows of an answer, whose columns are of these types.
+/// Returns the rows of a result whose columns have these types.
 pub(crate) fn rows(batches: &[RecordBatch], columns: &[SqlType]) -> SqlResult<Vec<Box<[Datum]>>> {
     let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for batch in batches {

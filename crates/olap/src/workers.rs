@@ -1,6 +1,6 @@
-//! Scheduler of analytics with the threads that it schedules.
+//! Scheduler of analytics, with its worker threads.
 //!
-//! **Invariant:** the threads detach before their scheduler goes.
+//! **Invariant:** the threads detach before their scheduler is dropped.
 
 use crate::{BatchHook, Door, Job, Lane, Room, Runtime, RuntimeConfig, WorkerHooks};
 use sched::{Finish, Scheduler, SchedulerSettings};
@@ -11,33 +11,33 @@ use std::sync::{Arc, Weak};
 /// Failure to start [`Workers`].
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The scheduler refuses its settings.
+    /// The scheduler refused its settings.
     #[error("the scheduler cannot be started")]
     Scheduler(#[source] std::io::Error),
-    /// The system refuses threads.
+    /// The operating system refused threads.
     #[error("the workers cannot be started")]
     Threads(#[source] crate::Error),
-    /// This worker could not be registered with the scheduler.
+    /// The worker could not be registered with the scheduler.
     #[error("worker {0} could not be registered; the log says why")]
     Unregistered(usize),
 }
 
-/// What a worker does first.
+/// Function that each worker calls first.
 pub type WorkerStart = Arc<dyn Fn() + Send + Sync>;
 
-/// Scheduler and its threads. Dropping it ends both, and joins the threads.
+/// Scheduler with its threads. Dropping it stops both, and joins the threads.
 pub struct Workers {
     scheduler: Arc<Scheduler>,
-    /// Always there, but for the drop.
+    /// `None` only in the drop.
     runtime: Option<Arc<Runtime>>,
 }
 
 impl Workers {
-    /// Starts a scheduler, and as many workers as `settings` says; each does `begun` first. Of `config` the name, the number
-    /// of workers and the hooks are those of the scheduler.
+    /// Starts a scheduler, and as many workers as `settings` says; each calls `begun` first. The name, the number of
+    /// workers and the hooks in `config` are replaced by those of the scheduler.
     ///
     /// # Errors
-    /// When threads cannot be started or registered.
+    /// If threads cannot be started or registered.
     pub fn start(
         settings: SchedulerSettings,
         config: RuntimeConfig,
@@ -53,28 +53,28 @@ impl Workers {
         Ok(Workers { scheduler, runtime: Some(Arc::new(runtime)) })
     }
 
-    /// The scheduler.
+    /// Returns the scheduler.
     pub fn scheduler(&self) -> &Arc<Scheduler> {
         &self.scheduler
     }
 
-    /// The threads.
+    /// Returns the threads.
     pub fn runtime(&self) -> &Arc<Runtime> {
         self.runtime.as_ref().expect("only drop takes it")
     }
 
-    /// The way for sessions' queries to run here, as the scheduler's low jobs.
+    /// Returns the lane by which sessions run queries here, as low-priority jobs of the scheduler.
     pub fn lane(&self) -> Lane {
         self.lane_with(self.hook())
     }
 
-    /// The same, with this called after each batch; it calls [`hook`](Workers::hook)'s.
+    /// Returns the lane with this hook after each batch, which has to call that of [`hook`](Workers::hook).
     pub fn lane_with(&self, hook: Arc<dyn BatchHook>) -> Lane {
         let door = Arc::new(LowQueue(Arc::clone(&self.scheduler)));
         Lane { runtime: Arc::downgrade(self.runtime()), door, hook }
     }
 
-    /// What queries call after each batch here.
+    /// Returns the hook that queries call after each batch here.
     pub fn hook(&self) -> Arc<dyn BatchHook> {
         Arc::new(BatchSafepoint(Arc::clone(&self.scheduler)))
     }
@@ -83,12 +83,12 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.scheduler.shutdown();
-        // The last handle, because every run has ended: its drop joins the workers, which detach.
+        // This is the last handle, since every run has ended. Its drop joins the workers, which detach.
         drop(self.runtime.take());
     }
 }
 
-/// The scheduler's queue of low jobs, as sessions see it.
+/// The scheduler's queue of low-priority jobs, for sessions.
 struct LowQueue(Arc<Scheduler>);
 
 impl Door for LowQueue {
@@ -112,7 +112,7 @@ impl Room for Finish {
     }
 }
 
-/// Between two batches: a safepoint, and under `yield` a point to yield at.
+/// Hook between two batches: a safepoint, and under the policy `yield` a point to yield at.
 struct BatchSafepoint(Arc<Scheduler>);
 
 impl BatchHook for BatchSafepoint {
@@ -123,7 +123,7 @@ impl BatchHook for BatchSafepoint {
     }
 }
 
-/// Tells the scheduler what the runtime's threads do.
+/// Adapter that passes the runtime's thread events to the scheduler.
 struct SchedulerHooks {
     scheduler: Arc<Scheduler>,
     begun: WorkerStart,
@@ -133,7 +133,7 @@ impl WorkerHooks for SchedulerHooks {
     fn started(&self, index: usize) {
         (self.begun)();
         if let Err(error) = self.scheduler.attach(index) {
-            // Its requests are run by the other workers; with none left, submitting fails.
+            // Other workers run its requests; without any, submitting a request fails.
             tracing::error!(worker = index, %error, "the thread cannot be a worker");
         }
     }
@@ -148,7 +148,7 @@ impl WorkerHooks for SchedulerHooks {
     }
 }
 
-/// For the view `overtake.scheduler`: these, each with the class whose queries run there.
+/// Returns the rows of the view `overtake.scheduler`: those of each scheduler, with the class whose queries run there.
 pub fn scheduling<'w>(all: impl IntoIterator<Item = (Class, &'w Workers)>) -> Arc<dyn Scheduling> {
     let one = |(class, workers): (Class, &Workers)| WatchedRuntime {
         class,

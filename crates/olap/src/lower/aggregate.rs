@@ -28,12 +28,12 @@ impl Lowering<'_> {
             let all: Vec<usize> = (0..groups.len()).collect();
             return self.grouped(self.plan(input, outer)?, groups, &all, calls, outer);
         };
-        // One after the other: columns that a set leaves out are null, the set's number comes last.
+        // The union of all sets: columns that a set leaves out are null, and the number of the set comes last.
         let mut union: Option<(LoweredPlan, Vec<Repr>)> = None;
         let mut all = Vec::new();
         for (number, set) in sets.iter().enumerate() {
             let input = self.plan(input, outer)?;
-            // Each set computes the rows for itself.
+            // Each set computes the input rows again.
             if number == 0 && 1 < sets.len() && !is_repeatable(&input.plan).map_err(refused)? {
                 return Err(SqlError::unsupported("grouping sets over a LIMIT as analytics"));
             }
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         union.map(|(lowered, _)| lowered).ok_or_else(mismatch)
     }
 
-    /// By these of the groups' values.
+    /// Groups by some of the values.
     fn grouped(
         &self,
         input: LoweredPlan,
@@ -99,7 +99,7 @@ impl Lowering<'_> {
             places.push(Some(LoweredColumn { column: Column::new_unqualified(name), repr }));
         }
         if keys.is_empty() && found.is_empty() {
-            // One row, whatever there is.
+            // Without groups there is always one row.
             found.push(self.function(count::count_udaf(), vec![lit(1_i64)], false, None).alias(self.name("a")));
         }
         let plan = build(LogicalPlanBuilder::from(input.plan).aggregate(keys, found))?;
@@ -107,7 +107,7 @@ impl Lowering<'_> {
     }
 
     fn function(&self, function: Arc<AggregateUDF>, arguments: Vec<Df>, is_distinct: bool, filter: Option<Df>) -> Df {
-        // Arguments are computed before the filter is asked.
+        // DataFusion evaluates arguments before the filter.
         let guarded = |argument: Df| match &filter {
             Some(filter) if can_raise(&argument) => {
                 let whens = vec![(Box::new(filter.clone()), Box::new(argument))];
@@ -144,7 +144,7 @@ impl Lowering<'_> {
             }
             _ => {}
         }
-        // What they say depends on the order.
+        // Their results depend on the order.
         if matches!(
             aggregate.name.split('\0').next(),
             Some("string_agg" | "array_agg" | "json_agg" | "json_object_agg")
@@ -181,7 +181,7 @@ impl Lowering<'_> {
         Ok((self.function(Arc::new(call.function()), exprs, false, filter), result))
     }
 
-    /// A sum or average on arrays, and its arguments.
+    /// Returns a sum or average on arrays, with its arguments.
     fn sum(&self, average: bool, declared: &[Kind], value: &LoweredExpr) -> SqlResult<Option<(Sum, Vec<Df>)>> {
         let keyed = Repr::Keyed(Kind::Numeric);
         let wide = |scale: u8| Repr::Decimal { precision: DIGITS_MAX, scale };
@@ -204,7 +204,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether the least and greatest value of an array is that of the values.
+/// Returns true if the order of the array's values is that of the SQL values.
 fn is_ordered(value: &LoweredExpr, kind: Kind) -> bool {
     let is_plain = matches!(
         value.repr,

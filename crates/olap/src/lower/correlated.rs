@@ -1,14 +1,14 @@
-//! Correlated subqueries that DataFusion makes joins of.
+//! Correlated subqueries, which DataFusion turns into joins.
 //!
-//! DataFusion moves the conditions that look at the enclosing row to the subquery's top (`PullUpCorrelatedExpr`), past everything
-//! that stands between. That is right only past operators that do the same to the rows of one enclosing row whether those of
-//! others are there or not. **Invariant:** nothing else stands between in a subquery that leaves this module.
+//! DataFusion moves conditions on the enclosing row to the top of the subquery (`PullUpCorrelatedExpr`), past all
+//! operators between. That is correct only for operators that treat the rows of one enclosing row independently of
+//! those of others. **Invariant:** a subquery that leaves this module has no other operators there.
 //!
-//! A total is such an operator for a scalar subquery alone: grouped by what the condition compares, it has no row where nothing
-//! belongs to the enclosing row, and only there DataFusion puts the value of no rows back ("count bug"). It loses that value at
-//! a condition above the total, and where its rules have made a constant of what is computed. **Invariant:** a total in a
-//! correlated subquery has one projection above it and no condition ([`TotalSubquery`]), and the projection's value
-//! looks at the total whatever rules make of it ([`Kernel::Beside`]).
+//! A total is such an operator only in a scalar subquery: grouped by the compared columns, it has no row where nothing
+//! belongs to the enclosing row, and DataFusion restores the value over no rows only there ("count bug"). That value
+//! is lost at a condition above the total, and where its rules make a constant of the result. **Invariant:** a total
+//! in a correlated subquery has one projection above it and no condition ([`TotalSubquery`]), and the projection's
+//! value depends on the total whatever the rules make of it ([`Kernel::Beside`]).
 
 use super::guards::guarded;
 use super::{LoweredExpr, LoweredPlan, Lowering};
@@ -20,20 +20,20 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, JoinType, LogicalPlan, Projection};
 use statement::{SqlError, SqlResult};
 
-/// Greatest number of parts of a value and its conditions once they look at the total itself.
+/// Maximum number of parts of a value and its conditions over the total itself.
 const PARTS_MAX: usize = 4_000;
 
 /// Use of a subquery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubqueryUse {
-    /// One value, of a scalar subquery.
+    /// Value of a scalar subquery.
     Value,
-    /// Rows, of EXISTS and IN.
+    /// Rows for EXISTS and IN.
     Rows,
 }
 
-/// A scalar subquery over a total: its value, and the conditions that its one row has to meet, the innermost first. All of
-/// them look at the total's own columns.
+/// Scalar subquery over a total: its value, and the conditions on its one row, the innermost first. All are
+/// expressions over the total's own columns.
 pub(super) struct TotalSubquery<'p> {
     total: &'p LogicalPlan,
     value: Df,
@@ -41,10 +41,10 @@ pub(super) struct TotalSubquery<'p> {
 }
 
 impl<'p> TotalSubquery<'p> {
-    /// The total at the foot of a correlated subquery with this value; nothing if there is none.
+    /// Returns the total at the bottom of a correlated subquery with this value, if there is one.
     ///
     /// # Errors
-    /// `0A000` for what DataFusion does not evaluate over no rows.
+    /// `0A000` for an aggregate that DataFusion cannot evaluate over no rows.
     pub(super) fn of(plan: &'p LogicalPlan, value: Df) -> SqlResult<Option<TotalSubquery<'p>>> {
         let mut total = plan;
         let mut value = value;
@@ -64,10 +64,10 @@ impl<'p> TotalSubquery<'p> {
                     conditions.insert(0, filter.predicate.clone());
                     &filter.input
                 }
-                // The order of one row is of no matter.
+                // The order of a single row does not matter.
                 LogicalPlan::Sort(sort) => &sort.input,
                 LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => break,
-                // All else has rows of its own, or none.
+                // Other operators have rows of their own, or none.
                 _ => return Ok(None),
             };
         }
@@ -85,7 +85,7 @@ impl<'p> TotalSubquery<'p> {
 }
 
 impl Lowering<'_> {
-    /// A subquery of one column, null where a condition does not hold.
+    /// Returns a subquery of one column, which is null where a condition is not true.
     pub(super) fn total(&self, of: TotalSubquery<'_>, repr: Repr) -> SqlResult<LoweredPlan> {
         let TotalSubquery { total, value, conditions } = of;
         let mut value = LoweredExpr::of(value, repr);
@@ -103,7 +103,7 @@ impl Lowering<'_> {
     }
 }
 
-/// An expression over a projection's columns as one over those of its input.
+/// Rewrites an expression over a projection's columns to one over its input's.
 fn behind(expr: Df, projection: &Projection) -> SqlResult<Df> {
     let inward = |part: Df| {
         let Df::Column(column) = &part else { return Ok(Transformed::no(part)) };
@@ -115,14 +115,14 @@ fn behind(expr: Df, projection: &Projection) -> SqlResult<Df> {
     expr.transform_down(inward).data().map_err(super::refused)
 }
 
-/// Checks how large expressions have become.
+/// Checks the size of expressions.
 ///
 /// # Errors
 /// `0A000`
 fn limit<'e>(exprs: impl Iterator<Item = &'e Df>) -> SqlResult<()> {
     let mut count = 0;
     for expr in exprs {
-        // Counting never fails.
+        // The visit does not fail.
         let _ = expr.apply(|_| {
             count += 1;
             Ok(if count <= PARTS_MAX { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
@@ -148,7 +148,7 @@ pub(super) fn check(plan: &LogicalPlan, of: SubqueryUse) -> SqlResult<()> {
     }
 }
 
-/// Checks what stands from here on down.
+/// Checks this operator and those below it.
 fn below(plan: &LogicalPlan) -> SqlResult<()> {
     if plan.all_out_ref_exprs().is_empty() {
         return Ok(());
@@ -177,7 +177,7 @@ fn below(plan: &LogicalPlan) -> SqlResult<()> {
             }
             Ok(())
         }
-        // The order of rows is of no matter where no limit stands above it.
+        // The order of rows does not matter without a LIMIT above.
         LogicalPlan::Sort(sort) => below(&sort.input),
         LogicalPlan::Distinct(distinct) => match distinct {
             datafusion::logical_expr::Distinct::All(input) => below(input),

@@ -1,8 +1,8 @@
 //! Values and conditions.
 //!
-//! **Invariant:** what depends on no row is computed here, once, by what computes it on the row path. What is left goes to
-//! arrays where they mean the same, and else row by row through the same functions. Nothing that may differ between
-//! two calls is here at all.
+//! **Invariant:** parts that depend on no row are evaluated here, once, by the same code as on the row path. The rest
+//! is evaluated on arrays where that means the same, and otherwise row by row by the row path's functions. Volatile
+//! functions are refused.
 
 use super::compare::{binary, comparison_named, lit_text};
 use super::correlated::{self, SubqueryUse, TotalSubquery};
@@ -26,13 +26,14 @@ use types::ops::Callee;
 use types::{Datum, Kind, SqlType};
 
 impl Lowering<'_> {
-    /// The value of an expression that looks at no row and is the same each time; nothing if it is none.
+    /// Returns the value of an expression without columns that is the same at each evaluation; `None` for other
+    /// expressions.
     ///
     /// # Errors
-    /// `0A000` for a value that fails: rows say whether anything asks for it.
+    /// `0A000` for a value that fails, since only the row path knows if it is needed at all.
     pub(super) fn known(&self, expr: &Expr) -> SqlResult<Option<Datum>> {
         self.computed(expr).map_err(|error| match error.state().class() {
-            // A cancel, a timeout, a want of memory: these are no matter of the value.
+            // A cancel, a timeout or a lack of memory, which is not about the value.
             "53" | "54" | "57" | "XX" | "0A" => error,
             _ => SqlError::unsupported("a constant that fails as analytics").detail(error.message().to_owned()),
         })
@@ -148,7 +149,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value that is true, false or null.
+    /// Returns a value that is true, false or null.
     fn boolean(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<Df> {
         let value = self.value(expr, row)?;
         match value.repr {
@@ -164,8 +165,8 @@ impl Lowering<'_> {
         guarded(parts, is_and, true)
     }
 
-    /// What only matters as true or not. Only `decides`, a condition that alone decides about a row, can have `NOT IN`: within
-    /// others its null would count as true.
+    /// Returns a condition, where null means false. Only with `decides`, for a condition that alone decides about a
+    /// row, may it be `NOT IN`: within others a null of it would count as true.
     pub(super) fn condition(&self, expr: &Expr, row: &LoweredRow<'_>, decides: bool) -> SqlResult<Df> {
         let _level = self.level()?;
         let all = |parts: &[Expr], decides: bool| {
@@ -173,7 +174,7 @@ impl Lowering<'_> {
             parts.iter().map(|part| self.condition(part, row, decides)).collect::<SqlResult<Vec<_>>>()
         };
         match expr {
-            // What alone decides stands as it is: such conditions are asked one after the other (module `barriers`).
+            // Conditions that decide alone stay separate and are evaluated in turn (module `barriers`).
             Expr::And(parts) if decides => balanced(all(parts, true)?, Df::and).ok_or_else(mismatch),
             Expr::And(parts) => guarded(all(parts, false)?, true, false),
             Expr::Or(parts) => guarded(all(parts, false)?, false, false),
@@ -220,7 +221,7 @@ impl Lowering<'_> {
                 return Ok(LoweredExpr::of(kernels::call(Kernel::Part(part), vec![of.expr]), repr));
             }
         }
-        // Constants are no arrays: they go into what is called.
+        // Constants are no arrays: they become part of the function.
         let mut frame = Vec::with_capacity(arguments.len());
         let mut values = Vec::new();
         for argument in arguments {
@@ -252,7 +253,7 @@ impl Lowering<'_> {
         Ok(LoweredExpr::of(rows::call(name, arguments.collect(), result, strict, body), result))
     }
 
-    /// `LIKE` of a pattern without an escape.
+    /// Lowers `LIKE` with a pattern without an escape.
     fn like(&self, name: &str, kind: Kind, left: &LoweredExpr, right: &LoweredExpr) -> SqlResult<Option<LoweredExpr>> {
         let (negated, case_insensitive) = match name {
             "~~" => (false, false),
@@ -272,7 +273,7 @@ impl Lowering<'_> {
     fn cast(&self, argument: LoweredExpr, to: SqlType, eval: query::plan::CastEval) -> SqlResult<LoweredExpr> {
         let is_bare = to.typmod < 0;
         let native = match (argument.repr, to.kind) {
-            // The array has no blanks. A value as it is shown has them.
+            // The array has no trailing blanks; the shown value has them.
             (Repr::Padded(_), Kind::Text | Kind::Varchar) if is_bare && !self.keeps_blanks(to, eval) => {
                 Some((argument.expr.clone(), Repr::Text))
             }
@@ -313,8 +314,8 @@ impl Lowering<'_> {
         self.by_rows("cast", vec![argument], Repr::of_kind(to.kind)?, true, body)
     }
 
-    /// Whether a cast to text leaves texts as they are; one from char(n) does not, which has the same arrays where its values
-    /// are constants.
+    /// Returns true if a cast to text keeps trailing blanks. A cast from char(n) removes them, though its arrays are
+    /// the same for constants.
     fn keeps_blanks(&self, to: SqlType, eval: query::plan::CastEval) -> bool {
         let probe = Datum::text("a ");
         eval(&probe, to, &**self.context).is_ok_and(|same| same == probe)
@@ -323,7 +324,7 @@ impl Lowering<'_> {
     fn extreme(&self, greatest: bool, kind: Kind, arguments: &[Expr], row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
         let values = arguments.iter().map(|argument| self.value(argument, row)).collect::<SqlResult<Vec<_>>>()?;
         let result = self.unified(values.iter())?;
-        // One form for all, or the result's scale would be another one's.
+        // One representation for all, since the scale of the result is that of one argument.
         let result = if matches!(result, Repr::Decimal { .. }) { Repr::Keyed(Kind::Numeric) } else { result };
         self.by_rows(
             if greatest { "greatest" } else { "least" },
@@ -350,7 +351,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `ANY` and `ALL` over an array that is known, of one comparison.
+    /// Lowers `ANY` and `ALL` over a constant array, with one comparison.
     fn any_item(
         &self,
         all: bool,
@@ -373,7 +374,7 @@ impl Lowering<'_> {
             return Err(refused());
         }
         let argument = self.value(argument, row)?;
-        // `<> ALL` is the negation of `= ANY`, null where that is null.
+        // `<> ALL` is the negation of `= ANY`, with the same nulls.
         let is_list = operator.name == if all { "<>" } else { "=" };
         if is_list && operator.left == Some(operator.right) {
             let list = items.iter().map(|item| self.constant(item.clone())).collect::<SqlResult<Vec<_>>>()?;
@@ -381,7 +382,7 @@ impl Lowering<'_> {
                 return Ok(LoweredExpr::of(if all { Df::Not(Box::new(any)) } else { any }, Repr::Bool));
             }
         }
-        // The row executor looks a value up in a hash table; here each row would walk all items.
+        // The row path uses a hash table; here each row would visit all items.
         if is_list && ITEMS_MAX < items.len() {
             return Err(SqlError::unsupported("so long an array of another type as analytics"));
         }
@@ -396,7 +397,7 @@ impl Lowering<'_> {
     }
 
     fn scalar_query(&self, plan: &Plan, row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
-        // Two rows are enough to be too many; DataFusion counts them itself.
+        // A second row is an error already, which DataFusion raises itself.
         let lowered = self.plan(unlimited(plan, 2), Some(row))?;
         let place = lowered.place(0)?;
         let (value, repr) = (place.value(), place.repr);
@@ -414,12 +415,12 @@ impl Lowering<'_> {
             return Ok(LoweredExpr::of(Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?), repr));
         }
         if !is_correlated {
-            // A join with a row of nothing says it.
+            // A join with a single empty row has this meaning.
             let nothing = LogicalPlanBuilder::empty(true);
             let plan = build(nothing.join_on(plan, JoinType::Left, [lit(true)]))?;
             return Ok(LoweredExpr::of(Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?), repr));
         }
-        // A correlated one becomes an outer join, but rules that run before take the column's word for it.
+        // A correlated subquery becomes an outer join, but earlier rules rely on the column's nullability.
         let found = Df::ScalarSubquery(self.subquery(plan, SubqueryUse::Value)?);
         Ok(LoweredExpr::of(kernels::call(Kernel::OrNull(repr), vec![found]), repr))
     }
@@ -450,7 +451,7 @@ impl Lowering<'_> {
             Ok([pair]) => pair,
             Err(pairs) => return self.row_in_query(pairs, builder, row, negated),
         };
-        // DataFusion looks only at the columns to see if a side can be null, and a value of columns that cannot be may well be.
+        // DataFusion derives nullability from columns alone, and a value over columns that are never null may be null.
         let chooses = |part: &Df| Ok(matches!(part, Df::Case(_) | Df::ScalarSubquery(_)));
         if negated && left.exists(chooses).unwrap_or(true) {
             return Err(SqlError::unsupported("NOT IN of a value that a condition chooses as analytics"));
@@ -458,7 +459,8 @@ impl Lowering<'_> {
         let is_computed = left.exists(|part| Ok(!is_plain(part))).unwrap_or(true);
         let looks_out = !builder.plan().all_out_ref_exprs().is_empty();
         if negated && (left.column_refs().is_empty() || is_computed || looks_out) {
-            // DataFusion's own `NOT IN` takes a null of any row for one of this query; this says what it means.
+            // DataFusion's own `NOT IN` lets a null in any row decide for this query; this expression has SQL's
+            // meaning.
             let differs_from_none = seen_from_within(left, row)?.eq(right).is_not_false();
             let plan = build(builder.filter(differs_from_none))?;
             return Ok(Df::Exists(Exists::new(self.subquery(plan, SubqueryUse::Rows)?, true)));
@@ -467,8 +469,8 @@ impl Lowering<'_> {
         Ok(Df::InSubquery(InSubquery::new(Box::new(left), self.subquery(plan, SubqueryUse::Rows)?, negated)))
     }
 
-    /// `IN` of a row of several values, as a semi join. A row that nulls keep from being compared is not in the query, which is
-    /// right where unknown and false are the same.
+    /// Lowers `IN` of a row of several values to a semi join. A row that compares as null is not in the query, which
+    /// is correct where null means false.
     fn row_in_query(
         &self,
         pairs: Vec<(Df, Df)>,
@@ -490,13 +492,13 @@ impl Lowering<'_> {
     }
 }
 
-/// Items of an array that each row may walk.
+/// Maximum number of items of an array that each row visits.
 const ITEMS_MAX: usize = 1000;
 
-/// Says whether DataFusion takes a value over this plan for one that can be null, whatever its rules make of the plan. A scalar
-/// subquery without rows is null, but DataFusion takes the column's word for it: `(SELECT id FROM empty) IS NULL` was false. A
-/// column that is declared as one that can be null is none for long: rules make constants of values and inner joins of
-/// outer ones. They leave an aggregate what it is, and what is computed of it.
+/// Returns true if DataFusion takes a value over this plan as nullable, whatever its rules make of the plan. A scalar
+/// subquery without rows is null, but DataFusion relies on the column: `(SELECT id FROM empty) IS NULL` was false.
+/// Declaring the column nullable does not last, since rules turn values into constants and outer joins into inner
+/// ones. They leave aggregates as they are, and values computed from these.
 fn stays_nullable(value: &Df, plan: &LogicalPlan) -> bool {
     match (value, plan) {
         (Df::Column(_), LogicalPlan::Projection(projection)) => {
@@ -512,13 +514,13 @@ fn stays_nullable(value: &Df, plan: &LogicalPlan) -> bool {
         (Df::Cast(cast), _) => stays_nullable(&cast.expr, plan),
         (Df::BinaryExpr(binary), _) => stays_nullable(&binary.left, plan) || stays_nullable(&binary.right, plan),
         (Df::ScalarFunction(call), _) => call.args.iter().any(|argument| stays_nullable(argument, plan)),
-        // Nothing is known of all else.
+        // Nothing is known of other values.
         _ => false,
     }
 }
 
-/// Says whether rules can make a constant of a value, or of a part of it. In a correlated subquery, which becomes an outer
-/// join, it would be null where an aggregate over no rows has a row all the same.
+/// Returns true if rules can make a constant of a value or a part of it. In a correlated subquery, which becomes an
+/// outer join, that would be null where an aggregate over no rows still has a row.
 fn is_settled(value: &Df, plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -534,18 +536,18 @@ fn is_settled(value: &Df, plan: &LogicalPlan) -> bool {
             })
         }
         LogicalPlan::Filter(filter) => is_settled(value, &filter.input),
-        // Columns of all else are computed.
+        // Columns of other plans are computed.
         _ => false,
     }
 }
 
-/// Number of the plan's column that a value is.
+/// Returns the position of the plan's column that a value is.
 fn of_column(value: &Df, plan: &LogicalPlan) -> Option<usize> {
     let Df::Column(column) = value else { return None };
     plan.schema().maybe_index_of_column(column)
 }
 
-/// A value of a row as a query within asks for it.
+/// Rewrites a value of a row to a reference from a subquery.
 fn seen_from_within(value: Df, row: &LoweredRow<'_>) -> SqlResult<Df> {
     let outward = |part: Df| {
         let Df::Column(column) = &part else { return Ok(Transformed::no(part)) };
@@ -556,7 +558,7 @@ fn seen_from_within(value: Df, row: &LoweredRow<'_>) -> SqlResult<Df> {
     value.transform_down(outward).map(|seen| seen.data).map_err(super::refused)
 }
 
-/// The plan without limits on its rows of at least so many.
+/// Returns the plan without limits of at least `least` rows.
 fn unlimited(mut plan: &Plan, least: i64) -> &Plan {
     while let Plan::Limit { input, limit: Some(Expr::Constant(Datum::Int8(limit))), offset: None } = plan
         && least <= *limit
@@ -566,7 +568,7 @@ fn unlimited(mut plan: &Plan, least: i64) -> &Plan {
     plan
 }
 
-/// Part of a value that is null only where a column is.
+/// Returns true for a part that is null only where a column is.
 fn is_plain(part: &Df) -> bool {
     matches!(part, Df::Column(_) | Df::Literal(..) | Df::Cast(_) | Df::BinaryExpr(_) | Df::Negative(_) | Df::Alias(_))
 }
@@ -581,7 +583,7 @@ fn part_named(name: &Datum) -> Option<DateField> {
     }
 }
 
-/// Connects conditions in their order. Many become a tree that is not deep.
+/// Connects conditions in their order, as a balanced tree if they are many.
 pub(super) fn balanced(mut parts: Vec<Df>, connect: fn(Df, Df) -> Df) -> Option<Df> {
     const FEW: usize = 16;
     while FEW < parts.len() {

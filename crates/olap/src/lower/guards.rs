@@ -1,7 +1,8 @@
-//! Parts of an expression that see only what those before them leave.
+//! Parts of an expression that must not see rows which earlier parts have decided about.
 //!
-//! **Invariant:** what can fail is asked for no row about which something before it decides. A CASE says so of what is computed
-//! row by row. It says nothing of subqueries, which are computed before: one that can fail is refused behind a guard.
+//! **Invariant:** a part that can fail is not evaluated for a row about which an earlier part decides. For parts that
+//! are evaluated row by row, a CASE ensures this. Subqueries are evaluated before, so one that can fail is refused
+//! behind a guard.
 
 use super::expr::balanced;
 use super::number::case;
@@ -12,11 +13,11 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, lit};
 use statement::{SqlError, SqlResult};
 
-/// Parts of an expression, beyond which one that is asked for twice is refused: one within the other doubles it each time.
+/// Maximum number of parts of an expression that is copied: nested copies double at each level.
 const PARTS_MAX: usize = 4_000;
 
-/// `AND` or `OR`. A part that can raise sees no row about which one before it decides. Where null counts as false, the result
-/// need not be exact.
+/// Builds `AND` or `OR`. A part that can raise does not see rows about which an earlier part decides. Unless
+/// `is_exact`, null may become false.
 pub(super) fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlResult<Df> {
     lazy(parts.iter().skip(1))?;
     let connect = if is_and { Df::and } else { Df::or };
@@ -50,10 +51,10 @@ pub(super) fn guarded(mut parts: Vec<Df>, is_and: bool, is_exact: bool) -> SqlRe
     Ok(kernels::call(Kernel::Truth, vec![case(whens, otherwise)]))
 }
 
-/// Looks at parts that something before them may keep from being computed.
+/// Checks parts that may not be evaluated, depending on earlier ones.
 ///
 /// # Errors
-/// `0A000` for a subquery that can fail: it is computed all the same.
+/// `0A000` for a subquery that can fail, because it is always evaluated.
 pub(super) fn lazy<'e>(parts: impl IntoIterator<Item = &'e Df>) -> SqlResult<()> {
     let is_eager = |part: &Df| {
         Ok(match part {
@@ -85,18 +86,18 @@ pub(super) fn lazy<'e>(parts: impl IntoIterator<Item = &'e Df>) -> SqlResult<()>
             | Df::ScalarFunction(_)
             | Df::AggregateFunction(_)
             | Df::WindowFunction(_) => false,
-            // Nobody makes these here, so nothing is known of them.
+            // The planner here makes none of these, so nothing is known of them.
             _ => true,
         })
     };
-    // Looking never fails.
+    // The visit does not fail.
     if parts.into_iter().any(|part| part.exists(is_eager).unwrap_or(true)) {
         return Err(SqlError::unsupported("a subquery that can fail behind a condition as analytics"));
     }
     Ok(())
 }
 
-/// Says whether a plan has one row at most, whatever there is.
+/// Returns true if a plan never has more than one row.
 fn has_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::EmptyRelation(_) => true,
@@ -104,12 +105,12 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => has_one_row(&projection.input),
         LogicalPlan::Filter(filter) => has_one_row(&filter.input),
         LogicalPlan::Join(join) => has_one_row(&join.left) && has_one_row(&join.right),
-        // Nothing is known of all else.
+        // Nothing is known of other operators.
         _ => false,
     }
 }
 
-/// Says whether a plan computes anything that can fail.
+/// Returns true if a plan evaluates a part that can fail.
 pub(crate) fn plan_can_raise(plan: &LogicalPlan) -> bool {
     let mut raises = false;
     let looked = plan.apply_with_subqueries(|part| {

@@ -1,7 +1,7 @@
 //! Join trees.
 //!
-//! **Invariant:** a condition of an outer join is asked at the join, and all else of the joined row, above. So inputs stand in
-//! the order of the tree, from which DataFusion makes its own.
+//! **Invariant:** the condition of an outer join is evaluated at that join, and all others over the joined row above.
+//! The inputs keep the order of the tree; DataFusion chooses its own.
 
 use super::guards::plan_can_raise;
 use super::{LoweredColumn, LoweredPlan, LoweredRow, Lowering, build};
@@ -14,18 +14,18 @@ use query::plan::{Expr, InputKind, JoinGroup, JoinInput, JoinTree, TableInfo};
 use statement::{SqlError, SqlResult};
 use types::Datum;
 
-/// Input with the conditions that are asked of the row it is in.
+/// Input, with the conditions on the row that it belongs to.
 struct JoinedInput<'p> {
     plan: LogicalPlan,
     conditions: Vec<&'p Expr>,
 }
 
-/// Greatest number of sources of a join.
+/// Maximum number of sources of a join.
 const JOINS_MAX: usize = 200;
 
 impl Lowering<'_> {
     pub(super) fn join_tree(&self, tree: &JoinTree, outer: Option<&LoweredRow<'_>>) -> SqlResult<LoweredPlan> {
-        // Columns that nothing looks at are found by DataFusion itself.
+        // DataFusion finds unused columns itself.
         let JoinTree { when, group, width, needed: _ } = tree;
         let mut places = vec![None; *width];
         let JoinedInput { plan, conditions } = self.join_group(group, &mut places, outer)?;
@@ -37,7 +37,7 @@ impl Lowering<'_> {
         for condition in asked {
             is_guard |= !matches!(self.known(condition)?, Some(Datum::Bool(true)));
         }
-        // They become joins, which evaluate what they like before.
+        // They become joins, which may evaluate other parts first.
         let joins = |part: &Expr| part.has_query() && !matches!(part, Expr::Call { .. } | Expr::Scalar(_));
         if is_guard && asked.iter().any(joins) {
             let row = LoweredRow { places: &places, outer };
@@ -50,7 +50,7 @@ impl Lowering<'_> {
         if is_guard && plan_can_raise(&plan) {
             return Err(SqlError::unsupported("a condition on sources that can fail as analytics"));
         }
-        // What looks at no row is asked before all that looks at one.
+        // Conditions without columns are evaluated before all others.
         let conditions: Vec<&Expr> = when.iter().chain(conditions).collect();
         self.filter(LoweredPlan { plan, places }, &conditions, outer)
     }
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         outer: Option<&LoweredRow<'_>>,
     ) -> SqlResult<JoinedInput<'p>> {
         let JoinGroup { inputs, conditions } = group;
-        // DataFusion's joins stand one inside the other.
+        // DataFusion nests its joins.
         if JOINS_MAX < inputs.len() {
             return Err(SqlError::unsupported("a join of so many sources as analytics"));
         }
@@ -88,7 +88,7 @@ impl Lowering<'_> {
         Ok(JoinedInput { plan, conditions: asked })
     }
 
-    /// Conditions of a join. One that has a query in it is not looked for there by DataFusion.
+    /// Returns the conjunction of a join's conditions. DataFusion does not look for subqueries there.
     fn all(
         &self,
         conditions: &[&Expr],
@@ -135,7 +135,7 @@ impl Lowering<'_> {
         Ok(JoinedInput { plan, conditions: Vec::new() })
     }
 
-    /// Side of a full join.
+    /// Returns one side of a full join.
     fn side(
         &self,
         group: &JoinGroup,
@@ -147,7 +147,7 @@ impl Lowering<'_> {
         Ok(lowered.plan)
     }
 
-    /// A table's rows, whose columns take the first of these places.
+    /// Returns the rows of a table, whose columns take the first of these places.
     fn table(&self, table: &TableInfo, places: &mut [Option<LoweredColumn>]) -> SqlResult<LogicalPlan> {
         let name = TableReference::bare(self.name("t"));
         let provider = self.tables.provider(&table.table).ok_or_else(crate::values::mismatch)?;

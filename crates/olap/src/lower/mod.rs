@@ -1,8 +1,8 @@
-//! Bound plans as DataFusion's, the way there from SQL's meaning to columns.
+//! Lowering of bound plans to DataFusion's.
 //!
-//! **Invariant:** a lowered plan has the rows that the row path finds for the same plan: values, display scales, blanks, nulls.
-//! What cannot be said exactly is refused with `0A000`, and the row path does it. Names play no part: each column has
-//! one of its own, made here, and is found by its place in the row.
+//! **Invariant:** a lowered plan returns the rows of the row path for the same plan: the same values, display scales,
+//! blanks and nulls. A plan that cannot be lowered exactly is refused with `0A000`, and runs on the row path. SQL
+//! names are not used: each column gets a unique name here, and is found by its place in the row.
 //!
 //! The modules, in the order to read them: `plan` (sources of rows), `joins` (`FROM`), `expr` (values and conditions),
 //! `guards` (which of them see all rows), `compare` (which compare as arrays do), `number` (arithmetic), `aggregate`.
@@ -35,24 +35,24 @@ use std::sync::Arc;
 use types::ops::CallContext;
 use types::{Datum, SqlType};
 
-/// Greatest number of conditions side by side, of a whole query: a chain of twice as many is too deep for its stack.
+/// Maximum number of adjacent conditions of a whole query: a chain of twice as many overflows DataFusion's stack.
 const CONDITIONS_MAX: usize = 2000;
-/// Greatest number of expressions that are copied to where a local value is named. DataFusion has no name for such a value, so
-/// those inside one another double at each level.
+/// Maximum number of expressions copied for local values. DataFusion has no local values, so nested ones double at
+/// each level.
 const COPIES_MAX: usize = 20_000;
-/// Greatest depth of plans and expressions one inside the other: what DataFusion makes of them goes through its own
-/// recursions, which ask nobody for room, on stacks of 8 MiB.
+/// Maximum depth of nested plans and expressions: DataFusion descends them by recursion, without checking its stack of
+/// 8 MiB.
 const DEPTH_MAX: usize = 500;
-/// Units of work of a plan or expression that is lowered.
+/// Units of work of lowering a plan or expression.
 const LEVEL: usize = 512;
-/// Greatest number of plans of a query, each query of `WITH` counted as often as it is named.
+/// Maximum number of plans of a query, where a query of `WITH` counts each time it is used.
 const PLANS_MAX: usize = 2_000;
 
-/// A plan as DataFusion's, over the rows of `tables`, not yet optimised. The parameters' values become constants of it, so
-/// that scans can use them.
+/// Lowers a plan over the rows of `tables`, without optimizing it. Values of parameters become constants, so that
+/// scans can use them.
 ///
 /// # Errors
-/// `0A000` for what this path does not do; errors of the constants in it.
+/// `0A000` for plans that are not supported here; errors of constants.
 pub(crate) fn lower(
     plan: &Plan,
     columns: &[SqlType],
@@ -70,65 +70,66 @@ pub(crate) fn lower(
     Ok(lowering.project(lowered.plan, answer)?.plan)
 }
 
-/// A value as an answer's column: what its array's type and its SQL type do not say is put into the value.
+/// Returns a value as a result column. Properties that neither its array's type nor its SQL type tells are put into
+/// the value.
 fn answer_column(place: &LoweredColumn, kind: SqlType) -> (Df, Repr) {
     match place.repr {
         Repr::Padded(length) if kind.max_length() != Some(length as usize) => (
             crate::functions::kernels::call(crate::functions::kernels::Kernel::Pad(length), vec![place.value()]),
             Repr::Text,
         ),
-        // Where nulls of no type were compared, they are an array of some type.
+        // Where untyped nulls were compared, they have an array of some type.
         Repr::Null => (Df::Literal(ScalarValue::Null, None), Repr::Null),
         repr => (place.value(), repr),
     }
 }
 
-/// What a lowering knows.
+/// State of a lowering.
 struct Lowering<'a> {
     parameters: &'a [Datum],
     context: &'a Arc<dyn CallContext>,
     tables: &'a TableOrigin,
-    /// Of the names that are made.
+    /// Number of the next unique name.
     next: Cell<u64>,
-    /// Queries of `WITH` that have been lowered once.
+    /// Queries of `WITH` that were lowered before.
     shared: RefCell<HashSet<u64>>,
-    /// Number of plans and expressions that are being lowered, one inside the other.
+    /// Current nesting depth of plans and expressions.
     depth: Cell<usize>,
     conditions: Cell<usize>,
-    /// Number of expressions that have been copied for local values.
+    /// Number of expressions copied for local values.
     copies: Cell<usize>,
-    /// Number of plans that have been lowered.
+    /// Number of lowered plans.
     plans: Cell<usize>,
 }
 
-/// A place of a row.
+/// Column at a place of a row.
 #[derive(Clone, Debug)]
 struct LoweredColumn {
     column: Column,
     repr: Repr,
 }
 
-/// A plan, and where its values are; nothing stands where nobody looks.
+/// Plan, and the columns of its row; `None` for an unused place.
 struct LoweredPlan {
     plan: LogicalPlan,
     places: Vec<Option<LoweredColumn>>,
 }
 
-/// The row that an expression is over, and those of the enclosing queries.
+/// Row that an expression is over, with those of the enclosing queries.
 #[derive(Clone, Copy)]
 struct LoweredRow<'r> {
     places: &'r [Option<LoweredColumn>],
     outer: Option<&'r LoweredRow<'r>>,
 }
 
-/// A lowered expression.
+/// Lowered expression.
 #[derive(Clone, Debug)]
 struct LoweredExpr {
     expr: Df,
     repr: Repr,
-    /// What it is, if it is the same for all rows.
+    /// Constant value, if it is the same for all rows.
     constant: Option<Datum>,
-    /// Of decimals whose scale differs from row to row: which it is.
+    /// Scale of each value, for decimals whose scale differs from row to row.
     scale: Option<Box<Df>>,
 }
 
@@ -137,7 +138,7 @@ impl LoweredColumn {
         Df::Column(self.column.clone())
     }
 
-    /// As a query within the row's asks for it.
+    /// Returns a reference from a subquery within the row's query.
     fn as_outer(&self) -> Df {
         let field = Field::new(self.column.name.clone(), self.repr.data_type(), true);
         Df::OuterReferenceColumn(Arc::new(field), self.column.clone())
@@ -156,7 +157,7 @@ impl LoweredRow<'_> {
         Ok(LoweredExpr::of(place.value(), place.repr))
     }
 
-    /// A value of the row so many queries out.
+    /// Returns a value of the row of an enclosing query, `level` queries out.
     fn outer_value(&self, level: usize, at: usize) -> SqlResult<LoweredExpr> {
         let mut row = self;
         for _ in 0..level {
@@ -177,7 +178,7 @@ impl LoweredExpr {
     }
 }
 
-/// See [`Lowering::level`].
+/// Guard of [`Lowering::level`].
 struct DepthGuard<'l>(&'l Cell<usize>);
 
 impl Drop for DepthGuard<'_> {
@@ -201,7 +202,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// One level deeper, as long as what is returned lives.
+    /// Goes one level deeper, until the guard is dropped.
     ///
     /// # Errors
     /// `0A000`
@@ -215,8 +216,8 @@ impl<'a> Lowering<'a> {
         Ok(level)
     }
 
-    /// Counts conditions that stand side by side. DataFusion gathers those that it can from the whole query, and makes a chain of
-    /// them that is as deep as they are many, which nothing bounds on its way.
+    /// Counts adjacent conditions. DataFusion gathers as many as it can from the whole query into one chain, without a
+    /// bound on its depth.
     ///
     /// # Errors
     /// `0A000`
@@ -228,7 +229,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// Counts what an expression is made of that has its local values in the places of their names.
+    /// Counts the parts of an expression into which local values were copied.
     ///
     /// # Errors
     /// `0A000`
@@ -241,14 +242,14 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// A name that nobody else has.
+    /// Returns a unique name.
     fn name(&self, of: &str) -> String {
         let number = self.next.get();
         self.next.set(number + 1);
         format!("{of}{number}")
     }
 
-    /// These values, under names of their own.
+    /// Projects these values under unique names.
     fn project(&self, plan: LogicalPlan, values: Vec<(Df, Repr)>) -> SqlResult<LoweredPlan> {
         let mut places = Vec::with_capacity(values.len());
         let mut exprs = Vec::with_capacity(values.len());
@@ -258,7 +259,7 @@ impl<'a> Lowering<'a> {
             exprs.push(expr.alias(name));
         }
         if exprs.is_empty() {
-            // A row of no columns is one that nobody looks at.
+            // A row without columns has a dummy column.
             exprs.push(Df::Literal(ScalarValue::Boolean(Some(true)), None).alias(self.name("c")));
         }
         let plan = build(LogicalPlanBuilder::from(plan).project(exprs))?;
@@ -266,12 +267,12 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// What a builder has made.
+/// Returns the plan of a builder.
 fn build(builder: Result<LogicalPlanBuilder, DataFusionError>) -> SqlResult<LogicalPlan> {
     builder.and_then(LogicalPlanBuilder::build).map_err(refused)
 }
 
-/// What DataFusion does not plan.
+/// Error for a plan that DataFusion refuses.
 pub(crate) fn refused(error: DataFusionError) -> SqlError {
     SqlError::unsupported("this query as analytics").detail(error.strip_backtrace())
 }

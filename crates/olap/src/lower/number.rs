@@ -1,4 +1,4 @@
-//! Arithmetic, and how numbers of different forms come together.
+//! Arithmetic, and conversions between representations of numbers.
 
 use super::{LoweredExpr, Lowering};
 use crate::functions::can_raise;
@@ -11,13 +11,13 @@ use datafusion::logical_expr::{Expr as Df, cast, lit};
 use statement::{SqlError, SqlResult};
 use types::{Datum, Kind};
 
-/// Precision if 38 digits hold it; else 38, and that it must be watched.
+/// Returns the precision, at most 38, and true if an overflow must be checked.
 fn within(precision: u8) -> (u8, bool) {
     (precision.min(DIGITS_MAX), DIGITS_MAX < precision)
 }
 
 impl Lowering<'_> {
-    /// Arithmetic on arrays; nothing if it must go row by row.
+    /// Returns arithmetic on arrays; `None` if it must be evaluated row by row.
     pub(super) fn arithmetic(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Lowering<'_> {
                 (scale, (a - one.min(a)).max(b - two.min(b)) + 1 + scale, [scale - one, scale - two])
             }
             Arithmetic::Multiply => (one + two, a + b, [0, 0]),
-            // A quotient's scale depends on its operands.
+            // The scale of a quotient depends on its operands.
             Arithmetic::Divide => return Ok(None),
         };
         if DIGITS_MAX < scale {
@@ -65,7 +65,7 @@ impl Lowering<'_> {
         Ok(Some(LoweredExpr::of(kernels::call(kernel, vec![left.expr.clone(), right.expr.clone()]), result)))
     }
 
-    /// A decimal with so many digits behind the point, at least as many as it has.
+    /// Returns a decimal with this scale, which is at least its own.
     pub(super) fn shifted(&self, value: &LoweredExpr, to: u8) -> SqlResult<Df> {
         Ok(match value.repr {
             Repr::Decimal { scale, precision } if scale < to => {
@@ -84,7 +84,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// The same value, in a form that says its scale.
+    /// Returns the value in a form that determines its scale.
     pub(super) fn settled(&self, value: LoweredExpr) -> LoweredExpr {
         let LoweredExpr { expr, repr, constant, scale: Some(scale) } = value else { return value };
         let arguments = vec![(expr, repr), (*scale, Repr::Int8)];
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What all of these can stand as.
+    /// Returns a representation for all of these values.
     pub(super) fn unified<'v>(&self, values: impl Iterator<Item = &'v LoweredExpr>) -> SqlResult<Repr> {
         let own = |value: &LoweredExpr| if value.scale.is_some() { Repr::Keyed(Kind::Numeric) } else { value.repr };
         let mut found = Repr::Null;
@@ -114,7 +114,7 @@ impl Lowering<'_> {
                     Repr::Decimal { .. } | Repr::Keyed(Kind::Numeric),
                 ) => Repr::Keyed(Kind::Numeric),
                 (Repr::Blanks | Repr::Padded(_), Repr::Blanks | Repr::Padded(_)) => Repr::Blanks,
-                // Beside char(n) a text is a constant of that type.
+                // A text beside char(n) is a constant of that type.
                 (Repr::Text, Repr::Blanks | Repr::Padded(_)) | (Repr::Blanks | Repr::Padded(_), Repr::Text) => {
                     Repr::Blanks
                 }
@@ -124,7 +124,7 @@ impl Lowering<'_> {
         Ok(found)
     }
 
-    /// The value as an array of this form.
+    /// Converts the value to this representation.
     pub(super) fn fitted(&self, value: LoweredExpr, to: Repr) -> SqlResult<Df> {
         let value = self.settled(value);
         if value.repr == to {
@@ -155,10 +155,10 @@ impl Lowering<'_> {
         })
     }
 
-    /// The value whose condition is the first to hold.
+    /// Returns the value of the first condition that is true.
     pub(super) fn choice(&self, whens: Vec<(Df, LoweredExpr)>, otherwise: LoweredExpr) -> SqlResult<LoweredExpr> {
         let all = || whens.iter().map(|(_, value)| value).chain([&otherwise]);
-        // Decimals of different scales stand at the largest, with the scale that each really has beside them.
+        // Decimals of different scales get the largest one, with each value's own scale beside it.
         let decimals = all().map(|value| match value.repr {
             Repr::Null => Some((0, 0)),
             Repr::Decimal { precision, scale } => Some((precision - scale.min(precision), scale)),

@@ -54,7 +54,7 @@ impl Lowering<'_> {
             }
             Plan::Shared { id, plan, .. } => {
                 let lowered = self.plan(plan, None)?;
-                // Each use computes its rows for itself.
+                // Each use computes the rows again.
                 if !self.shared.borrow_mut().insert(*id) && !is_repeatable(&lowered.plan).map_err(refused)? {
                     return Err(SqlError::unsupported(
                         "a query of WITH that is used twice and has a LIMIT as analytics",
@@ -62,7 +62,7 @@ impl Lowering<'_> {
                 }
                 Ok(lowered)
             }
-            // It lowers logical plans.
+            // Logical plans have no such node.
             Plan::Joins(_) => Err(mismatch()),
             Plan::Windows { .. } => Err(SqlError::unsupported("window functions as analytics")),
             Plan::Sets { .. } => Err(SqlError::unsupported("functions that return sets as analytics")),
@@ -75,13 +75,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value as a column has it.
+    /// Returns a value in a column's representation.
     pub(super) fn stored(&self, expr: &Expr, row: &LoweredRow<'_>) -> SqlResult<(Df, Repr)> {
         let value = self.settled(self.value(expr, row)?);
         Ok((value.expr, value.repr))
     }
 
-    /// The rows for which all conditions hold.
+    /// Returns the rows for which all conditions are true.
     pub(super) fn filter(
         &self,
         input: LoweredPlan,
@@ -129,7 +129,7 @@ impl Lowering<'_> {
         Ok(LoweredPlan { plan, places })
     }
 
-    /// `LIMIT` and `OFFSET`: a number that is known now; nothing if it is null.
+    /// Returns the count of `LIMIT` or `OFFSET`, which must be constant; `None` for null.
     fn count(&self, expr: &Expr) -> SqlResult<Option<usize>> {
         let value = self.value(expr, &LoweredRow { places: &[], outer: None })?;
         match value.constant {
@@ -139,11 +139,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// Each row once, by its first columns.
+    /// Returns each row once, distinct by its first columns.
     fn distinct(&self, input: LoweredPlan, kinds: &[Kind]) -> SqlResult<LoweredPlan> {
         let mut groups = Vec::new();
         let mut rest = Vec::new();
-        // Where each of the row's values is found afterwards.
+        // Places of the row's values above the grouping.
         let mut places = Vec::new();
         for (at, place) in input.places.iter().enumerate() {
             let Some(place) = place else {
@@ -205,14 +205,14 @@ impl Lowering<'_> {
         self.renamed(plan.map_err(refused)?, &reprs)
     }
 
-    /// The plan's columns, under names of our own.
+    /// Returns the plan's columns under unique names.
     pub(super) fn renamed(&self, plan: LogicalPlan, reprs: &[Repr]) -> SqlResult<LoweredPlan> {
         let columns = plan.schema().columns().into_iter().map(Df::Column).zip(reprs.iter().copied()).collect();
         self.project(plan, columns)
     }
 
-    /// A value to group by, under this name. Where what compares is not all that is shown (blanks, the digits of a numeric, the
-    /// sign of zero), the group has one of its values beside the key.
+    /// Adds a grouping key under this name. Where equal values may look different (blanks, digits of a numeric, the
+    /// sign of zero), the group also keeps one of its values.
     pub(super) fn group(
         &self,
         value: LoweredExpr,
@@ -232,10 +232,10 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// One value of a group in which all are equal.
+    /// Returns one value of a group in which all are equal.
     fn any_of(&self, value: LoweredExpr) -> Df {
         let function = match value.repr {
-            // The least number is no NaN, where one is compared as a number.
+            // `min` over numbers would not return NaN.
             Repr::Float4 | Repr::Float8 => first_last::first_value_udaf(),
             Repr::Null
             | Repr::Bool
