@@ -213,7 +213,7 @@ impl CancelTarget {
         self.is_cancelled.store(false, SeqCst);
     }
 
-    /// Waits until somebody cancels a client that waits.
+    /// Waits for a cancel of a client that waits.
     pub(crate) async fn cancelled(&self) {
         while !self.is_cancelled.load(SeqCst) {
             self.told.notified().await;

@@ -36,7 +36,7 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
         pool.put(taken, now);
         return leave(now);
     }
-    // A cancel is on its way to the connection: until it has been delivered, the connection serves nobody.
+    // A cancel is on its way to the connection. Until it has been delivered, the connection is not used again.
     let pool = Arc::clone(pool);
     tokio::spawn(async move {
         taken.server.line.cleared().await;

@@ -128,7 +128,7 @@ pub(crate) struct Link {
     pub(crate) is_careful: bool,
     /// True if the connection came with a `statement_timeout`: of another client, or of its role.
     pub(crate) has_deadline: bool,
-    /// True if the slot was told that the transaction is idle.
+    /// True if the slot is noted as idle.
     pub(crate) is_idle: bool,
     /// True if the slot was told that the client takes nothing of its answers. Nothing more is sent to the server
     /// before the client takes them.

@@ -1,4 +1,4 @@
-//! Parameters that a server has reported (`ParameterStatus`), and those that a client has been told.
+//! Parameters that a server has reported (`ParameterStatus`), and those reported to a client.
 //!
 //! **Invariant:** lists are shared and compared by address first: between one statement and the next they are mostly
 //! the same one.
@@ -44,7 +44,7 @@ impl Params {
         true
     }
 
-    /// Tells a client that was told `told` the values that differ here.
+    /// Reports to a client the values that differ from those in `told`.
     pub(crate) fn tell(here: &mut Arc<Params>, told: &mut Arc<Params>, out: &mut BytesMut) {
         if Arc::ptr_eq(here, told) {
             return;

@@ -57,7 +57,7 @@ impl Default for PoolLimits {
     }
 }
 
-/// Parameters that a client is told which logs in with certain settings.
+/// Parameters reported to clients that log in with certain settings.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginParameters {
     pub(crate) settings: Arc<SessionSettings>,
@@ -73,7 +73,7 @@ pub(crate) struct Pool {
     pub(crate) database: Arc<DatabaseState>,
     secret: Mutex<Secret>,
     limits: Mutex<PoolLimits>,
-    /// Number of RECONNECTs: connections from before the last one serve nobody any more.
+    /// Number of RECONNECTs. Connections from before the last one are not used again.
     generation: AtomicU64,
     sights: Mutex<Vec<Weak<ConnStatus>>>,
     /// Connections to each node, in the order of the nodes.
@@ -353,7 +353,7 @@ impl Pool {
             {
                 match taken.server.ask(&change).await {
                     Ok(_) => taken.server.settings = Arc::default(),
-                    // The connection serves nobody any more.
+                    // The connection is not used again.
                     Err(_) => continue,
                 }
             }

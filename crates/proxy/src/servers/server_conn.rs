@@ -119,7 +119,7 @@ pub(crate) fn error_of(body: &[u8]) -> SqlError {
 }
 
 impl ServerConn {
-    /// Notes that the server closes the connection: nobody gets it any more.
+    /// Notes that the server closes the connection, which is not used again.
     pub(crate) fn ends(&mut self) {
         self.generation = u64::MAX;
     }

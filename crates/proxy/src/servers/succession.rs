@@ -52,7 +52,7 @@ impl TimelineHistory {
     }
 }
 
-/// Timeline, as far as it can be told from others of its number.
+/// Timeline, as far as it differs from others of its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Branch {
     timeline: u32,

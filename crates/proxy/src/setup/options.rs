@@ -36,7 +36,7 @@ pub struct UpstreamOptions {
     pub internal_priorities: bool,
     /// True if unnamed statements that repeat are prepared once on each connection.
     pub prepare: bool,
-    /// Interval between two looks at the wait events of server processes; `None`: nobody looks.
+    /// Interval between two samples of the wait events of server processes; `None` for no samples.
     pub watch: Option<Duration>,
     /// Rules when connections are asked for state that their clients have left, by user and database.
     pub resets: Arc<Resets>,

@@ -165,7 +165,7 @@ impl Session {
             return Err(Gone::Fault.into());
         };
         let (asked, timeout) = (Instant::now(), sql.time_left());
-        // Of the threads that are as many as needed one may wait for its client.
+        // A pool of as many threads as needed may have one that waits for its client.
         let may_block = self.dispatch == Dispatch::Spot;
         sql.stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
         let job = move || {
@@ -179,7 +179,7 @@ impl Session {
         let run = async {
             match dispatch {
                 Dispatch::Worker => workers.run(class, job).await,
-                // There are as many threads as needed: a statement that may be short does not wait for a long one.
+                // Such a pool has a thread for each: a statement that may be short does not wait for a long one.
                 Dispatch::Spot if is_below => below.run(&lift, job).await,
                 Dispatch::Spot => tokio::task::spawn_blocking(job).await.ok(),
             }

@@ -1,6 +1,6 @@
 //! Texts that are commands of the proxy.
 //!
-//! **Invariant:** a text that is not for certain such a command in whole is none.
+//! **Invariant:** a text that is not for certain one such command and nothing else is not taken for one.
 
 use super::{SetCommand, Setting};
 use std::sync::Arc;
