@@ -27,44 +27,45 @@ pub struct Env {
     pub statement_us: i64,
     /// The role.
     pub user: Arc<str>,
-    /// By what number the client knows the session.
+    /// Process ID by which the client knows the session.
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
     /// The session's prepared statements and portals.
     pub(crate) names: SessionNames,
     pub(crate) naps: Naps,
-    /// What its statements hold.
+    /// Memory of the session's statements.
     pub holdings: Arc<SessionHoldings>,
     chance: Arc<SharedCallEffects>,
     asked: Arc<RequestedSettings>,
 }
 
-/// State of `random()` and signals, with a mark that spares most statements the lock.
+/// State of `random()`, and signals. A flag saves most statements the lock.
 #[derive(Debug)]
 struct SharedCallEffects {
-    /// True if a statement has changed the state since it was last begun.
+    /// True if a statement has changed the state since the last one began.
     is_touched: AtomicBool,
     state: Mutex<CallEffects>,
 }
 
-/// Settings that a statement has asked for, with a mark that spares most statements the lock.
+/// Settings that a statement has requested. A flag saves most statements the lock.
 #[derive(Debug, Default)]
 struct RequestedSettings {
     is_any: AtomicBool,
     all: Mutex<Vec<SettingRequest>>,
 }
 
-/// The state of `random()`, now and when the statement under way began; and the signals that it has sent to sessions.
+/// State of `random()`, now and at the beginning of the statement under way; and the signals that the statement has
+/// sent to sessions.
 #[derive(Debug)]
 struct CallEffects {
     now: Random,
     begun: Random,
     sent: Vec<SentSignal>,
-    /// Signals of its runs that were taken back.
+    /// Signals sent by runs of the statement that were undone.
     sent_before: Vec<SentSignal>,
 }
 
-/// Session, signal, and whether there was such a session.
+/// Session, signal, and true if the session existed.
 type SentSignal = (i32, Signal, bool);
 
 impl CallEffects {
@@ -74,7 +75,7 @@ impl CallEffects {
     }
 }
 
-/// A setting that `set_config` asks for: name, value (nothing: back to the default), whether for the transaction alone.
+/// Request of `set_config`: name, value (`None` for the default), and true if it is for the transaction only.
 pub(crate) type SettingRequest = (String, Option<String>, bool);
 
 impl Env {
@@ -98,13 +99,13 @@ impl Env {
         }
     }
 
-    /// Returns the state, to be changed.
+    /// Locks the state, to change it.
     fn chance(&self) -> MutexGuard<'_, CallEffects> {
         self.chance.is_touched.store(true, Relaxed);
         self.chance.state.locked_anyway()
     }
 
-    /// A statement begins.
+    /// Begins a statement.
     pub(crate) fn begin(&self) {
         if !self.chance.is_touched.swap(false, Relaxed) {
             return;
@@ -115,7 +116,7 @@ impl Env {
         chance.sent_before.clear();
     }
 
-    /// The statement that has waited begins anew: it draws the numbers that it drew before, and sends no signal twice.
+    /// Restarts a statement after its wait: it gets the same random numbers, and sends no signal twice.
     pub(crate) fn begin_again(&self) {
         let mut chance = self.chance();
         chance.now = chance.begun.clone();
@@ -123,7 +124,8 @@ impl Env {
         chance.sent_before.extend(sent);
     }
 
-    /// Sends a signal to a session, unless a run of the statement that was taken back has done so. Says whether there is one.
+    /// Sends a signal to a session, unless an undone run of the statement has done so. Returns true if the session
+    /// exists.
     pub(crate) fn signal(&self, pid: i32, signal: Signal, send: impl FnOnce() -> bool) -> bool {
         let mut chance = self.chance();
         let before = chance.sent_before.iter().position(|(to, which, _)| (*to, *which) == (pid, signal));
@@ -135,7 +137,7 @@ impl Env {
         answer
     }
 
-    /// What was asked for since the last call.
+    /// Takes the requests since the last call.
     pub(crate) fn take_asked(&self) -> Vec<SettingRequest> {
         if !self.asked.is_any.swap(false, Relaxed) {
             return Vec::new();
@@ -219,7 +221,7 @@ impl Default for Env {
     }
 }
 
-/// PostgreSQL's generator, xoroshiro128**, so that a seed gives the same numbers.
+/// PostgreSQL's generator, xoroshiro128**, so that the same seed gives the same numbers.
 #[derive(Clone, Debug)]
 struct Random([u64; 2]);
 

@@ -23,7 +23,7 @@ pub(super) struct ServerSettings {
 #[derive(Debug, Default)]
 pub(super) struct LiveSettings {
     current: RwLock<Arc<ServerSettings>>,
-    /// Generation of `current`; published after it, so whoever sees the number finds the settings.
+    /// Generation of `current`. It is published later, so a session that sees it finds the settings.
     generation: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl LiveSettings {
 }
 
 impl Database {
-    /// With these values of the server's settings.
+    /// Returns the settings with these values.
     ///
     /// # Errors
     /// Priority rules that cannot be parsed.
@@ -44,7 +44,7 @@ impl Database {
         Ok(Database { server: Arc::new(LiveSettings { current, generation: AtomicU64::new(0) }), ..self })
     }
 
-    /// Checks settings that are to replace the server's.
+    /// Checks settings before they replace the server's.
     ///
     /// # Errors
     /// Priority rules that cannot be parsed.
@@ -53,7 +53,7 @@ impl Database {
         Ok(Reload { server: Arc::clone(&self.server), defaults, rules })
     }
 
-    /// The server's settings in force.
+    /// Returns the server's settings in force.
     pub fn defaults(&self) -> Defaults {
         self.server.current().defaults.clone()
     }
@@ -68,8 +68,8 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// Replaces the server's settings. Sessions take them at their next statement outside of a transaction block, except
-    /// those that a session, its role or its database has set.
+    /// Replaces the server's settings. A session takes them at its next statement outside a transaction block, except
+    /// those that it, its role or its database has set.
     pub fn apply(self) {
         let Reload { server, defaults, rules } = self;
         let mut current = server.current.write_locked();

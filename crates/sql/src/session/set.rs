@@ -26,7 +26,7 @@ pub(super) fn set(binder: &Binder<'_>, command: &SetCommand) -> SqlResult<Action
             assignment(name, value, is_local)
         }
         SetTarget::FromCurrent(_) => return Err(SqlError::unsupported("SET FROM CURRENT")),
-        // A transaction's modes end with it, whatever is said of their scope.
+        // Modes of a transaction end with it, whatever scope is written.
         SetTarget::Transaction(modes) => Action::SetTransaction(modes_of(modes)),
         SetTarget::Characteristics(modes) => Action::SetCharacteristics(modes_of(modes)),
         SetTarget::TimeZone(zone) => {
@@ -43,17 +43,17 @@ pub(super) fn reset(name: &SettingName) -> Action {
     }
 }
 
-/// `SET SESSION AUTHORIZATION DEFAULT` means the user that logged in, which is the only one that a session ever is, as `SET ROLE
-/// NONE` does.
+/// `SET SESSION AUTHORIZATION DEFAULT` means the user that logged in, as `SET ROLE NONE` does. A session never has
+/// another user.
 fn assignment(name: String, value: Option<String>, is_local: bool) -> Action {
     let name = if name == "session_authorization" && value.is_none() { "role".to_owned() } else { name };
     Action::Set { name, value, is_local }
 }
 
-/// Value that a setting gets, as text; `None` for its default.
+/// Value of a setting, as text; `None` for its default.
 ///
-/// PostgreSQL keeps a list as one text (`flatten_set_variable_args`). Names are quoted there where they must be: a string
-/// constant is one name, whatever stands in it.
+/// PostgreSQL keeps a list as one text (`flatten_set_variable_args`), with names quoted where needed. A string
+/// constant is one name, whatever it contains.
 ///
 /// # Errors
 /// `22023`: the setting takes no list.
