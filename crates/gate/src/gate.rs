@@ -439,7 +439,10 @@ impl Gate {
         match state {
             TransactionState::Waiting | TransactionState::HeldBack => self.counters.given_up += 1,
             TransactionState::Asking => {}
-            _ => self.count(entry, ending, active_count),
+            TransactionState::Inside
+            | TransactionState::Resting
+            | TransactionState::Lent
+            | TransactionState::Returning => self.count(entry, ending, active_count),
         }
         self.admit();
     }

@@ -89,7 +89,9 @@ impl Layout {
                     image.extend_from_slice(bytes);
                     put_bytes_slot(image, at, start, bytes.len() as u32);
                 }
-                fixed => put_fixed(image, at, fixed),
+                fixed @ (Raw::One(_) | Raw::Two(_) | Raw::Four(_) | Raw::Eight(_) | Raw::Sixteen(_)) => {
+                    put_fixed(image, at, fixed);
+                }
             }
         }
         if image.len() > IMAGE_BYTES_MAX { Err(Unfit { column: 0, why: InvalidValue::RowTooWide }) } else { Ok(()) }
@@ -279,7 +281,9 @@ impl Layout {
                 let (start, length) = image.bytes_slot(column);
                 Raw::Bytes(bytes.get(start..start.checked_add(length)?)?)
             }
-            _ => image.stored(column).fixed()?,
+            Storage::One | Storage::Two | Storage::Four | Storage::Eight | Storage::Sixteen => {
+                image.stored(column).fixed()?
+            }
         };
         slot.kind.value(raw)
     }

@@ -66,7 +66,7 @@ pub(crate) fn add(new: &NewKey<'_>, held: &HeldSlot<'_>, buffer: &mut Vec<u8>) -
             match held {
                 KeyHeld::Ended(version) if looks.confirm(version) => break KeyHeld::Free,
                 KeyHeld::Ended(_) => {}
-                held => break held,
+                held @ (KeyHeld::Free | KeyHeld::Taken | KeyHeld::Undecided(_)) => break held,
             }
         };
         !matches!(state, KeyHeld::Free)

@@ -444,7 +444,7 @@ impl Txn<'_> {
             let elsewhere = self.inner.elsewhere(self.held());
             return match locks.ask(registry, &elsewhere, self.asker(), (key, Mode::ACCESS_SHARE), Ask::Grant)? {
                 Answer::Blocked(_) => Ok(false),
-                answer => Ok(self.got(key, Mode::ACCESS_SHARE, &answer)),
+                answer @ (Answer::Free | Answer::Granted { .. }) => Ok(self.got(key, Mode::ACCESS_SHARE, &answer)),
             };
         }
         let now = before.with(table.id);
@@ -487,7 +487,7 @@ impl Txn<'_> {
         loop {
             let obstacles = match ask(Ask::Grant)? {
                 Answer::Blocked(obstacles) => obstacles,
-                answer => return Ok(got(&answer)),
+                answer @ (Answer::Free | Answer::Granted { .. }) => return Ok(got(&answer)),
             };
             // A transaction that would not wait takes nothing from others: NOWAIT and SKIP LOCKED mean "do not
             // disturb".
@@ -507,7 +507,7 @@ impl Txn<'_> {
             match ask(Ask::GrantOrQueue)? {
                 Answer::Blocked(obstacles) if self.press(&obstacles) => {}
                 Answer::Blocked(_) => return Err(self.told_to_wait()),
-                answer => return Ok(got(&answer)),
+                answer @ (Answer::Free | Answer::Granted { .. }) => return Ok(got(&answer)),
             }
         }
     }

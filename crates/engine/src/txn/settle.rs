@@ -201,7 +201,10 @@ impl Inner {
         if dead.at <= pass.horizon {
             match dead.rest {
                 DeadVersionKind::Deleted => self.unlink_row(pass.held(), scratch, dead),
-                _ => self.settle(pass, scratch, dead),
+                DeadVersionKind::Superseded
+                | DeadVersionKind::Moved
+                | DeadVersionKind::Unlinked
+                | DeadVersionKind::UnlinkedRow => self.settle(pass, scratch, dead),
             }
             return true;
         }
@@ -270,10 +273,14 @@ impl Inner {
         match dead.rest {
             // The tick of the version has passed.
             DeadVersionKind::Unlinked | DeadVersionKind::UnlinkedRow => scratch.graveyard.push_free(dead),
-            _ if pass.is_unlinked(version) || pass.is_below_gap(version) => {
+            DeadVersionKind::Superseded | DeadVersionKind::Deleted | DeadVersionKind::Moved
+                if pass.is_unlinked(version) || pass.is_below_gap(version) =>
+            {
                 scratch.graveyard.push_unlinked(dead.unlinked(DeadVersionKind::Unlinked));
             }
-            _ => scratch.graveyard.push_free(dead.unlinked(DeadVersionKind::Unlinked)),
+            DeadVersionKind::Superseded | DeadVersionKind::Deleted | DeadVersionKind::Moved => {
+                scratch.graveyard.push_free(dead.unlinked(DeadVersionKind::Unlinked));
+            }
         }
     }
 

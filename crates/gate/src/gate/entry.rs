@@ -58,11 +58,6 @@ impl TransactionState {
     pub(super) fn has_slot(self) -> bool {
         matches!(self, TransactionState::Inside | TransactionState::Resting)
     }
-
-    /// Returns true if the transaction stands in the queue of its class.
-    pub(super) fn is_queued(self) -> bool {
-        matches!(self, TransactionState::Waiting | TransactionState::Returning)
-    }
 }
 
 /// Record of a transaction.

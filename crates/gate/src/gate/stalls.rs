@@ -35,7 +35,11 @@ impl Gate {
         let is_away = match blocker.state {
             TransactionState::Lent => true,
             TransactionState::Resting => self.settings.lend_after.is_none(),
-            _ => false,
+            TransactionState::Waiting
+            | TransactionState::HeldBack
+            | TransactionState::Inside
+            | TransactionState::Returning
+            | TransactionState::Asking => false,
         };
         if owner == 0 || !is_away || has_help {
             return;

@@ -543,6 +543,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Returns true if the transaction stands in the queue of its class.
+fn is_queued(state: TransactionState) -> bool {
+    matches!(state, TransactionState::Waiting | TransactionState::Returning)
+}
+
 /// Holds after every step.
 fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
     for pool in pools {
@@ -559,14 +564,14 @@ fn check(gate: &Gate, pools: &[PoolId], kept: &[PoolId]) {
     let of = |is: fn(TransactionState) -> bool| gate.entries.iter().filter(|(_, entry)| is(entry.state)).count();
     let slots = of(TransactionState::has_slot);
     assert_eq!(slots, gate.slots as usize);
-    assert_eq!(of(TransactionState::is_queued), gate.queued);
+    assert_eq!(of(is_queued), gate.queued);
     assert_eq!(of(|state| state == TransactionState::Inside), gate.meter.active() as usize);
     for (index, class) in gate.classes.iter().enumerate() {
         let own = |is: fn(TransactionState) -> bool| {
             gate.entries.iter().filter(|(_, entry)| entry.class.index() == index && is(entry.state)).count()
         };
         assert_eq!(own(TransactionState::has_slot), class.slots as usize);
-        assert_eq!(own(TransactionState::is_queued), class.queue.len());
+        assert_eq!(own(is_queued), class.queue.len());
         assert_eq!(own(|state| state == TransactionState::HeldBack), class.held_back);
         assert_eq!(own(|state| state == TransactionState::Lent), class.lent);
         if let SlotLimit::Strict(most) = gate.settings.classes[index].slots_max {

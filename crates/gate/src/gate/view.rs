@@ -136,8 +136,13 @@ impl Gate {
                 let ahead = self.hot.before(entry.hot?, level, place.number(), ticket);
                 Some(Whereabouts { ahead, expected: None })
             }
-            state if state.is_queued() => Some(self.behind(id, self.classes[id.index()].queue.before(place))),
-            _ => None,
+            TransactionState::Waiting | TransactionState::Returning => {
+                Some(self.behind(id, self.classes[id.index()].queue.before(place)))
+            }
+            TransactionState::Inside
+            | TransactionState::Resting
+            | TransactionState::Lent
+            | TransactionState::Asking => None,
         }
     }
 
