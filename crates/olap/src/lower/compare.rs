@@ -1,4 +1,4 @@
-//! Which values compare as arrays do, and in what form.
+//! Comparisons on arrays, and the representations that allow them.
 
 use super::{LoweredExpr, Lowering};
 use crate::functions::kernels::{self, Kernel};
@@ -10,7 +10,7 @@ use statement::SqlResult;
 use types::calendar::DAY;
 use types::{Datum, Kind};
 
-/// The comparison of this name.
+/// Returns the comparison operator of this name.
 pub(super) fn comparison_named(name: &str) -> Option<DfOperator> {
     Some(match name {
         "=" => DfOperator::Eq,
@@ -45,7 +45,7 @@ fn is_numeric(repr: Repr) -> bool {
 }
 
 impl Lowering<'_> {
-    /// In a form whose order and equality as an array are those of the values.
+    /// Returns the value in a form whose order and equality as an array are those of SQL.
     pub(super) fn comparable(&self, value: LoweredExpr, kind: Kind) -> SqlResult<Df> {
         let value = self.settled(value);
         Ok(match value.repr {
@@ -70,7 +70,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Both in such a form, in which they also compare with each other; nothing if there is none.
+    /// Returns two values in forms that compare with each other; `None` if there are none.
     pub(super) fn pair(
         &self,
         left: LoweredExpr,
@@ -153,7 +153,7 @@ impl Lowering<'_> {
         Ok((wide(left.clone(), right.repr)?, wide(right, left.repr)?))
     }
 
-    /// A comparison; nothing if arrays do not compare so.
+    /// Returns a comparison; `None` if arrays do not compare so.
     pub(super) fn comparison(
         &self,
         operator: DfOperator,
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         Ok(both.map(|(left, right)| binary(left, operator, right)))
     }
 
-    /// Whether it is any of these; nothing if arrays do not compare so.
+    /// Returns a test against all values of a list; `None` if arrays do not compare so.
     pub(super) fn any_of_list(&self, value: &LoweredExpr, kind: Kind, list: &[LoweredExpr]) -> SqlResult<Option<Df>> {
         let mut own: Option<Df> = None;
         let mut items = Vec::with_capacity(list.len());
@@ -195,7 +195,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A text without the blanks at its end.
+/// Returns a text without its trailing blanks.
 fn trimmed(value: LoweredExpr) -> Df {
     match (value.repr, &value.constant) {
         (Repr::Padded(_), _) => value.expr,
@@ -208,7 +208,7 @@ pub(super) fn lit_text(text: &str) -> Df {
     Df::Literal(ScalarValue::Utf8View(Some(text.to_owned())), None)
 }
 
-/// A date compared with a moment, as dates compare. Infinite moments are those of infinite dates.
+/// Returns a comparison of a date with a timestamp, as one of dates. Infinite timestamps are infinite dates.
 fn of_date(date: Df, operator: DfOperator, moment: i64) -> Option<Df> {
     let literal = |days: i32| Df::Literal(ScalarValue::Date32(Some(days)), None);
     let (days, is_midnight) = match moment {
@@ -218,7 +218,7 @@ fn of_date(date: Df, operator: DfOperator, moment: i64) -> Option<Df> {
     };
     let operator = match operator {
         same if is_midnight => same,
-        // Later than midnight: the day itself is before it.
+        // After midnight, the day itself is earlier.
         DfOperator::Lt | DfOperator::LtEq => DfOperator::LtEq,
         DfOperator::Gt | DfOperator::GtEq => DfOperator::Gt,
         _ => return None,

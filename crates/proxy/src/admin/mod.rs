@@ -79,7 +79,7 @@ impl Admin {
         }
         let message = format!("permission denied for administration database \"{database}\"");
         Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-            .detail("Only superusers of the gate itself, such as postgres, may connect to it.")
+            .detail("Only superusers of the proxy itself may connect to it.")
             .hint("Connect as postgres."))
     }
 

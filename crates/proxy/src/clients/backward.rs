@@ -90,7 +90,7 @@ impl Link {
             let mut dropped = Vec::new();
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
             let Ok(means) = means else {
-                tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "a server's message answers nothing");
+                tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "unexpected message from the server");
                 talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 return Err(LinkEvent::ServerGone);
             };

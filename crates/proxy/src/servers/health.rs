@@ -64,7 +64,7 @@ impl NodeWatch {
                     if is_full && matches!(node.standing(), Standing::Primary | Standing::Standby) {
                         // The server is there and has no room, which tells nothing about its state; connections to it
                         // do.
-                        tracing::info!(server = %node.name, "the server has no room for who asks what it is");
+                        tracing::info!(server = %node.name, "the server has no connection left to ask for its role");
                     } else {
                         let detail = error.detail_text().map_or_else(String::new, |detail| format!(": {detail}"));
                         nodes.stand(&node, Standing::Down, &format!("{}{detail}", error.message()));

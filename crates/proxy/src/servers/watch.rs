@@ -251,7 +251,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
                     // Without observations, the gate goes by time.
                     door.know_stalls(false);
                     retry = now + RETRY;
-                    tracing::info!(server = %node.name, error = error.message(), "what the server waits for cannot be looked at");
+                    tracing::info!(server = %node.name, error = error.message(), "cannot read the wait events of the server");
                     continue;
                 }
             }
@@ -271,11 +271,11 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
                 door.know_stalls(false);
                 match blind {
                     WatchError::Failed(failed) => {
-                        tracing::info!(server = %node.name, ?failed, "what the server waits for cannot be looked at")
+                        tracing::info!(server = %node.name, ?failed, "cannot read the wait events of the server")
                     }
                     WatchError::Rights => tracing::warn!(
                         server = %node.name,
-                        "what the server's processes wait for cannot be seen: grant pg_read_all_stats to the user of --upstream, \
+                        "the wait events of the server's processes are hidden: grant pg_read_all_stats to the user of --upstream, \
                          and set track_activities = on"
                     ),
                 }

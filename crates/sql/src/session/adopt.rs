@@ -1,8 +1,9 @@
-//! Tables that the program has made in the engine, without a statement: the catalog learns of them.
+//! Tables that the embedding program has created in the engine without SQL, and their adoption into the catalog.
 //!
-//! **Invariant:** an adopted table stands in the engine as `CREATE TABLE` would have made it ([`catalog::storage::sql_type`]), so
-//! statements read and write it as any other. Whoever made it holds that very table of the engine; so no statement puts another in its
-//! place, and none makes promises that those who know nothing of SQL would break (`Ddl::lock` refuses).
+//! **Invariant:** an adopted table is stored in the engine as `CREATE TABLE` would have made it
+//! ([`catalog::storage::sql_type`]), so statements read and write it like any other. The program goes on using that
+//! very table of the engine. So no statement replaces it, and none adds constraints that the program, which knows no
+//! SQL, would violate (`Ddl::lock` refuses both).
 
 use super::Database;
 use catalog::storage::{column_type, sql_type};
@@ -18,14 +19,14 @@ use std::sync::atomic::AtomicBool;
 use types::PG_CATALOG;
 
 impl Database {
-    /// Puts tables of the engine into the catalog; those that it has already stay as they are. `tpcc.orders` is `orders` of the
-    /// schema `tpcc`, which is made if need be; a name without a point is in `public`. The first index is the primary key if
-    /// it is unique and of columns that are never null. Waits for who defines something; for ordinary threads, never for
-    /// workers.
+    /// Adds tables of the engine to the catalog; tables that it has already stay as they are. `tpcc.orders` becomes
+    /// `orders` in the schema `tpcc`, which is created if needed; a name without a period goes to `public`. The first
+    /// index becomes the primary key if it is unique and on columns that are not nullable. Waits for other
+    /// definitions, so it is for ordinary threads only, never for workers.
     ///
     /// # Errors
-    /// `0A000` for a column whose SQL type the engine does not know, `42P07` for a name that is taken, by an index too; none of
-    /// them is adopted then. What the engine refuses.
+    /// `0A000` for a column type without SQL type, `42P07` for a name that is in use, even by an index; then no table
+    /// is adopted. Errors of the engine.
     pub fn adopt(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
         let unknown = |state: &CatalogState| -> Vec<Arc<Table>> {
             let is_known = |table: &Arc<Table>| state.tables().any(|known| Arc::ptr_eq(&known.table, table));
@@ -37,7 +38,7 @@ impl Database {
         let mut session = self.engine.session(SessionOptions::new(Class::Normal));
         session.begin(Begin::new(Class::Normal))?;
         session.execute(|txn| txn.lock_advisory(ORDER, false, AdvisoryScope::Transaction, Wait::Block))?;
-        // Under the lock: nobody else changes it from here on.
+        // No other session changes the catalog while this one has the lock.
         let base = self.catalog.current();
         let mut state = base.next(self.catalog.version());
         for table in unknown(&base) {
@@ -65,7 +66,8 @@ impl Database {
             // Statements read and write a column by its SQL type, so it must be stored as that type is.
             let kind = sql_type(column.kind)?;
             if column_type(kind)? != column.kind {
-                let message = format!("column \"{}\" of \"{}\" stands otherwise than its type", column.name, name);
+                let message =
+                    format!("column \"{}\" of table \"{name}\" is not stored as its SQL type requires", column.name);
                 return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
             }
             let number = at as i16 + 1;
@@ -117,7 +119,7 @@ impl Database {
     }
 }
 
-/// The schema that a table's name in the engine says, and the rest.
+/// Splits the engine's name of a table into the schema and the name.
 fn parts(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((PUBLIC, name))
 }
