@@ -122,7 +122,8 @@ impl HbaRule {
             (ConnectionKind::Local, None) | (ConnectionKind::Host, Some(_)) => true,
             (ConnectionKind::HostSsl, Some(_)) => origin.is_encrypted,
             (ConnectionKind::HostNoSsl, Some(_)) => !origin.is_encrypted,
-            _ => false,
+            (ConnectionKind::Local, Some(_))
+            | (ConnectionKind::Host | ConnectionKind::HostSsl | ConnectionKind::HostNoSsl, None) => false,
         };
         kind && names_fit(&self.databases, database, Some(user))
             && names_fit(&self.users, user, None)

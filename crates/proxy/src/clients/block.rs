@@ -51,7 +51,7 @@ impl Block {
     pub(crate) fn known(&self) -> StatementProperties {
         match self {
             Block::Begun { known, .. } => *known,
-            _ => StatementProperties::default(),
+            Block::Closed | Block::Failed { .. } => StatementProperties::default(),
         }
     }
 

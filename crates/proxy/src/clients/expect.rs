@@ -277,7 +277,8 @@ impl ExpectedReplies {
                 self.has_flushed = true;
                 SendDecision::AfterFlush
             }
-            _ => SendDecision::Later,
+            // A probe or a flush is under way: its answer comes without anything more from the client.
+            (true, true) | (true, false) | (false, _) => SendDecision::Later,
         }
     }
 
@@ -356,10 +357,8 @@ impl ExpectedReplies {
         }
         let own = self.queue.pop_front();
         self.pass_ends();
-        match own {
-            Some(ExpectedReply::Own(own)) => Some(own),
-            _ => None,
-        }
+        let Some(ExpectedReply::Own(own)) = own else { return None };
+        Some(own)
     }
 
     /// Returns the meaning of a message of the server. `dropped` receives the entries that will not be answered any

@@ -355,7 +355,10 @@ impl Link {
                 self.answer_own(talk);
             }
             PrepareMessages::Parse => self.bring(statement, PrepareMessages::Parse, number),
-            _ => self.bring(statement, PrepareMessages::CloseAndParse, number),
+            // The server has to answer this `Parse` even if it has the statement, so the statement is parsed anew.
+            PrepareMessages::Nothing | PrepareMessages::CloseAndParse => {
+                self.bring(statement, PrepareMessages::CloseAndParse, number);
+            }
         }
     }
 
@@ -408,7 +411,7 @@ impl Link {
         let statement = shared?;
         match self.taken.server.prepared.want(statement.number) {
             PrepareMessages::Nothing => {}
-            missing => {
+            missing @ (PrepareMessages::Parse | PrepareMessages::CloseAndParse) => {
                 self.brings_skewed |= self.is_apart();
                 self.bring(&statement, missing, 0);
             }

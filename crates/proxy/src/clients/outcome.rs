@@ -35,7 +35,9 @@ impl BlockEffect {
             act @ (BlockEffect::Commits | BlockEffect::Reads) => act,
             act if !several => act,
             BlockEffect::States if !contains(text, b"rollback") && !contains(text, b"abort") => BlockEffect::States,
-            _ => BlockEffect::Mixes,
+            BlockEffect::Begins | BlockEffect::RollsBack | BlockEffect::States | BlockEffect::Mixes => {
+                BlockEffect::Mixes
+            }
         }
     }
 

@@ -110,7 +110,12 @@ impl Talk {
                         Ok(()) => link.is_unread = false,
                         Err(error) => break LinkEvent::Refused(error),
                     },
-                    event => break event,
+                    event @ (LinkEvent::Done
+                    | LinkEvent::Left
+                    | LinkEvent::Gone(_)
+                    | LinkEvent::Refused(_)
+                    | LinkEvent::Again
+                    | LinkEvent::ServerGone) => break event,
                 }
             };
             // No cancel starts from here on; one that is under way is waited for.
@@ -285,7 +290,7 @@ impl Talk {
         }
     }
 
-    /// Closes a statement that the client has prepared, if that is what the message asks: nobody else needs to know.
+    /// Closes a prepared statement of the client, if the message asks for that. The server need not know.
     fn closed(&mut self, length: usize) -> bool {
         let names = &mut self.client.names;
         let is_there = match &self.conn.input[HEAD..length] {
@@ -355,7 +360,7 @@ impl Talk {
         true
     }
 
-    /// Answers a command that opens or closes a block of which no server knows.
+    /// Answers a command that opens or closes a block that no server knows.
     fn answer(&mut self, alone: &block::BlockRequest) {
         let client = &mut self.client;
         match alone.unnamed() {
@@ -368,7 +373,8 @@ impl Talk {
             BlockCommand::Begin if block::is_start(&alone.text) => "START TRANSACTION",
             BlockCommand::Begin => "BEGIN",
             BlockCommand::Commit if !has_failed => "COMMIT",
-            _ => "ROLLBACK",
+            // A COMMIT of a failed transaction rolls it back, and says so.
+            BlockCommand::Commit | BlockCommand::Rollback => "ROLLBACK",
         };
         if alone.bare == BlockCommand::Begin {
             let known = client.known_of_begin(&alone.text);

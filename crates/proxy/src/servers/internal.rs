@@ -160,7 +160,7 @@ impl Internal {
         }
         match class {
             Class::Low => server.line.lever().lower(),
-            _ => server.line.lever().release(),
+            Class::High | Class::Normal => server.line.lever().release(),
         }
     }
 

@@ -373,7 +373,7 @@ impl Nodes {
             Standing::Primary | Standing::Standby => {
                 tracing::info!(server = %node.name, from = before.name(), to = standing.name(), "a server's role is known");
             }
-            _ => {
+            Standing::Unknown | Standing::Down | Standing::Fenced => {
                 tracing::warn!(server = %node.name, from = before.name(), to = standing.name(), trouble, "a server cannot be used");
             }
         }
@@ -398,7 +398,7 @@ impl Nodes {
                  see docs/split-brain.md."
             }
             TargetRole::Standby => "SET overtake.target = prefer_standby takes the primary where there is none.",
-            _ => {
+            TargetRole::Primary | TargetRole::PreferStandby | TargetRole::Any => {
                 "Transactions wait for one for overtake.upstream_wait. SHOW UPSTREAM in the administration database says more."
             }
         };

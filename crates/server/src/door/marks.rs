@@ -61,7 +61,7 @@ impl NeededMarks {
         let fingerprint = fingerprint::of(text);
         let hot = match tagged(text) {
             Hot::Unknown => self.hot.of(fingerprint, text),
-            tagged => tagged,
+            tagged @ (Hot::Tag(_) | Hot::Key(_) | Hot::Parameter { .. }) => tagged,
         };
         Marks { fingerprint: self.fingerprints.then_some(fingerprint), hot }
     }

@@ -49,7 +49,7 @@ impl Door {
 fn of_locks(mode: Mode, share: f64) -> String {
     let what = match mode {
         Mode::Auto => "the limit goes by what is measured alone",
-        _ => {
+        Mode::Off | Mode::Observe | Mode::Fixed => {
             "what a limit would do cannot be forecast; overtake.mpl = auto measures it, and overtake.gate_hot keeps those outside that meet at one row"
         }
     };
@@ -74,7 +74,7 @@ fn of(view: &DoorView, forecast: Option<&Forecast>) -> Verdict {
     };
     let words = match view.mode {
         Mode::Observe => of_none(seen.throughput.mean, seen.active, forecast.now, &enough),
-        _ => format!(
+        Mode::Off | Mode::Fixed | Mode::Auto => format!(
             "MPL {} is in force; MPL {} would be the lowest that costs almost nothing.",
             view.gate.mpl, enough.mpl
         ),
