@@ -28,6 +28,30 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// Returns the table, if the relation is one.
+    pub fn as_table(&self) -> Option<&Arc<TableInfo>> {
+        match self {
+            Relation::Table(table) => Some(table),
+            Relation::View(_) | Relation::Sequence(_) | Relation::Index { .. } => None,
+        }
+    }
+
+    /// Returns the view, if the relation is one.
+    pub fn as_view(&self) -> Option<&Arc<ViewInfo>> {
+        match self {
+            Relation::View(view) => Some(view),
+            Relation::Table(_) | Relation::Sequence(_) | Relation::Index { .. } => None,
+        }
+    }
+
+    /// Returns the sequence, if the relation is one.
+    pub fn as_sequence(&self) -> Option<&Arc<Sequence>> {
+        match self {
+            Relation::Sequence(sequence) => Some(sequence),
+            Relation::Table(_) | Relation::View(_) | Relation::Index { .. } => None,
+        }
+    }
+
     /// Returns the OID of the relation.
     pub fn oid(&self) -> u32 {
         match self {
@@ -163,7 +187,7 @@ impl TableInfo {
     pub fn foreign_keys(&self) -> impl Iterator<Item = (&Constraint, &ForeignKey)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
             ConstraintKind::ForeignKey(key) => Some((constraint, key)),
-            _ => None,
+            ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } | ConstraintKind::Check(_) => None,
         })
     }
 
@@ -171,7 +195,7 @@ impl TableInfo {
     pub fn checks(&self) -> impl Iterator<Item = (&Constraint, &CheckConstraint)> {
         self.constraints.iter().filter_map(|constraint| match &constraint.what {
             ConstraintKind::Check(check) => Some((constraint, &**check)),
-            _ => None,
+            ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } | ConstraintKind::ForeignKey(_) => None,
         })
     }
 }

@@ -86,26 +86,17 @@ impl CatalogState {
 
     /// Returns all tables.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
-        self.relations.values().filter_map(|relation| match relation {
-            Relation::Table(table) => Some(table),
-            _ => None,
-        })
+        self.relations.values().filter_map(Relation::as_table)
     }
 
     /// Returns all views.
     pub fn views(&self) -> impl Iterator<Item = &Arc<ViewInfo>> {
-        self.relations.values().filter_map(|relation| match relation {
-            Relation::View(view) => Some(view),
-            _ => None,
-        })
+        self.relations.values().filter_map(Relation::as_view)
     }
 
     /// Returns all sequences.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
-        self.relations.values().filter_map(|relation| match relation {
-            Relation::Sequence(sequence) => Some(sequence),
-            _ => None,
-        })
+        self.relations.values().filter_map(Relation::as_sequence)
     }
 
     /// Returns a relation of a schema, by names.
@@ -126,10 +117,7 @@ impl CatalogState {
 
     /// Returns a table by its OID.
     pub fn table_numbered(&self, oid: u32) -> Option<&Arc<TableInfo>> {
-        match self.relation_numbered(oid)? {
-            Relation::Table(table) => Some(table),
-            _ => None,
-        }
+        self.relation_numbered(oid)?.as_table()
     }
 
     /// Returns the tables with foreign keys to this one, which may include itself.

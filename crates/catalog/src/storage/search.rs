@@ -97,7 +97,10 @@ pub fn sought(value: Datum, from: Kind, key: SqlType, forms: &Forms) -> SqlResul
                 KeyPosition::Exactly(near) if Numeric::from_parts(rounded, 0) != number => {
                     KeyPosition::Between(near.clone(), near)
                 }
-                found => found,
+                found @ (KeyPosition::Exactly(_)
+                | KeyPosition::Between(..)
+                | KeyPosition::Below
+                | KeyPosition::Above) => found,
             },
             None => beyond(0 < number.signum()),
         },
@@ -199,7 +202,9 @@ fn float(value: f64, kind: Kind) -> KeyPosition {
     if value.abs() < DENSE {
         return match integer(nearest, kind) {
             KeyPosition::Exactly(near) if value.fract() != 0.0 => KeyPosition::Between(near.clone(), near),
-            found => found,
+            found @ (KeyPosition::Exactly(_) | KeyPosition::Between(..) | KeyPosition::Below | KeyPosition::Above) => {
+                found
+            }
         };
     }
     match (integer(nearest - APART, kind), integer(nearest + APART, kind)) {

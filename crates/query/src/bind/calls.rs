@@ -140,7 +140,25 @@ impl Clause {
         match self {
             Clause::Default => Some("DEFAULT expression"),
             Clause::Check => Some("check constraint"),
-            _ => None,
+            Clause::Other
+            | Clause::SelectList
+            | Clause::Where
+            | Clause::Having
+            | Clause::GroupBy
+            | Clause::OrderBy
+            | Clause::DistinctOn
+            | Clause::JoinCondition
+            | Clause::From
+            | Clause::Values
+            | Clause::Filter
+            | Clause::Update
+            | Clause::Returning
+            | Clause::Limit
+            | Clause::Offset
+            | Clause::Execute
+            | Clause::Aggregate
+            | Clause::Window
+            | Clause::WindowDefinition => None,
         }
     }
 

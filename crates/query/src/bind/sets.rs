@@ -213,7 +213,12 @@ impl Binder<'_> {
                     Kind::Int4 => (Datum::Int4(1), Datum::Int4(0)),
                     Kind::Int8 => (Datum::Int8(1), Datum::Int8(0)),
                     Kind::Numeric => (Datum::Numeric(Numeric::from(1_i64)), Datum::Numeric(Numeric::ZERO)),
-                    _ => (Datum::Null, Datum::Interval(Interval::default())),
+                    // The moments step by intervals, which have no default.
+                    Kind::Interval => (Datum::Null, Datum::Interval(Interval::default())),
+                    other => {
+                        let message = format!("a series that steps by {}", other.name());
+                        return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+                    }
                 };
                 if step.is_empty() {
                     arguments.push(constant(one, step_kind));

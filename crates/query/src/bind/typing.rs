@@ -378,7 +378,9 @@ fn modified(expr: Expr, to: SqlType, context: CastContext) -> Expr {
         CastContext::Explicit => {
             |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, true)
         }
-        _ => |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, false),
+        CastContext::Implicit | CastContext::Assignment => {
+            |datum: &Datum, to: SqlType, _: &dyn CallContext| modifier::apply(datum.clone(), to, false)
+        }
     };
     Expr::Cast { eval, to, argument: Box::new(expr) }
 }

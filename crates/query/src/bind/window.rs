@@ -26,11 +26,7 @@ struct WrittenWindow<'s> {
 /// Returns true if two evaluations of a call may differ.
 fn is_volatile(call: &WindowCall) -> bool {
     let WindowCall { function, arguments, partition, order, frame } = call;
-    let aggregate = match function {
-        WindowFunction::Aggregate(call) => Some(call),
-        _ => None,
-    };
-    let of_aggregate = aggregate.into_iter().flat_map(|call| call.arguments.iter().chain(&call.filter));
+    let of_aggregate = function.aggregate().into_iter().flat_map(|call| call.arguments.iter().chain(&call.filter));
     let values = partition.iter().map(|(value, _)| value).chain(order.iter().map(|key| &key.value));
     let offsets = [&frame.start, &frame.end].into_iter().filter_map(FrameBound::offset);
     values.chain(arguments).chain(of_aggregate).chain(offsets).any(Expr::is_volatile)

@@ -32,7 +32,7 @@ impl CopyWriter<'_> {
                 self.separate(at, out);
                 match self.options.format {
                     CopyFormat::Csv => self.csv(name, false, names.len() == 1, out),
-                    _ => self.text(name, out),
+                    CopyFormat::Text | CopyFormat::Binary => self.text(name, out),
                 }
             }
             out.push(b'\n');
@@ -73,7 +73,7 @@ impl CopyWriter<'_> {
                     let is_forced = self.force_quote.get(at).copied().unwrap_or(false);
                     self.csv(buffer, is_forced, row.len() == 1, out);
                 }
-                _ => self.text(buffer, out),
+                CopyFormat::Text | CopyFormat::Binary => self.text(buffer, out),
             }
         }
         out.push(b'\n');

@@ -178,8 +178,34 @@ impl Expr {
     pub fn is_volatile(&self) -> bool {
         let mut found = false;
         visit(self, 0, &mut |expr, _| {
-            found |= matches!(expr, Expr::Sequence { .. } | Expr::Advisory { .. })
-                || matches!(expr, Expr::Call { callee, .. } if callee.callable().is_volatile());
+            found |= match expr {
+                Expr::Sequence { .. } | Expr::Advisory { .. } => true,
+                Expr::Call { callee, arguments: _ } => callee.callable().is_volatile(),
+                Expr::Constant(_)
+                | Expr::Parameter(_)
+                | Expr::Column(_)
+                | Expr::Outer { .. }
+                | Expr::Cast { .. }
+                | Expr::And(_)
+                | Expr::Or(_)
+                | Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::IsBool(..)
+                | Expr::IsSame { .. }
+                | Expr::Case { .. }
+                | Expr::Let { .. }
+                | Expr::Local(_)
+                | Expr::Coalesce(_)
+                | Expr::Extreme { .. }
+                | Expr::Scalar(_)
+                | Expr::Exists(_)
+                | Expr::InQuery { .. }
+                | Expr::InList { .. }
+                | Expr::Quantified { .. }
+                | Expr::Array(_)
+                | Expr::ArrayQuery(_)
+                | Expr::Now { .. } => false,
+            };
         });
         found
     }

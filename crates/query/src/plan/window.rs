@@ -19,10 +19,7 @@ impl WindowCall {
     /// Returns the expressions over the row, to be changed.
     pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let WindowCall { function, arguments, partition, order, frame: _ } = self;
-        let inner = match function {
-            WindowFunction::Aggregate(call) => Some(call.parts_mut()),
-            _ => None,
-        };
+        let inner = function.aggregate_mut().map(AggregateCall::parts_mut);
         arguments
             .iter_mut()
             .chain(inner.into_iter().flatten())
@@ -49,6 +46,44 @@ pub enum WindowFunction {
     NthValue,
     /// Aggregate over the rows of the frame; the call has its arguments.
     Aggregate(Box<AggregateCall>),
+}
+
+impl WindowFunction {
+    /// Returns the aggregate, if it is one.
+    pub(crate) fn aggregate(&self) -> Option<&AggregateCall> {
+        match self {
+            WindowFunction::Aggregate(call) => Some(call),
+            WindowFunction::RowNumber
+            | WindowFunction::Rank
+            | WindowFunction::DenseRank
+            | WindowFunction::PercentRank
+            | WindowFunction::CumeDist
+            | WindowFunction::Ntile
+            | WindowFunction::Lag
+            | WindowFunction::Lead
+            | WindowFunction::FirstValue
+            | WindowFunction::LastValue
+            | WindowFunction::NthValue => None,
+        }
+    }
+
+    /// Returns the aggregate, if it is one, to be changed.
+    pub(crate) fn aggregate_mut(&mut self) -> Option<&mut AggregateCall> {
+        match self {
+            WindowFunction::Aggregate(call) => Some(call),
+            WindowFunction::RowNumber
+            | WindowFunction::Rank
+            | WindowFunction::DenseRank
+            | WindowFunction::PercentRank
+            | WindowFunction::CumeDist
+            | WindowFunction::Ntile
+            | WindowFunction::Lag
+            | WindowFunction::Lead
+            | WindowFunction::FirstValue
+            | WindowFunction::LastValue
+            | WindowFunction::NthValue => None,
+        }
+    }
 }
 
 /// Frame: the rows around a row that a window function looks at.

@@ -322,7 +322,11 @@ impl Ddl<'_> {
         let before = work.draft.constraints.len();
         match &constraint.what {
             NewConstraintKind::Foreign { .. } => self.add_reference(&mut work.draft, constraint)?,
-            what => {
+            what @ (NewConstraintKind::Check { .. }
+            | NewConstraintKind::Copied(_)
+            | NewConstraintKind::Key { .. }
+            | NewConstraintKind::KeyUsingIndex
+            | NewConstraintKind::Exclude) => {
                 work.copies |= matches!(what, NewConstraintKind::Key { .. });
                 self.add_constraint(&mut work.draft, constraint).map_err(unplaced)?;
             }
@@ -440,7 +444,8 @@ impl Ddl<'_> {
                 ConstraintKind::Check(check) => {
                     self.columns_of_check(&work.draft.name, &work.draft.columns, check)?.contains(&at)
                 }
-                _ => false,
+                // A key goes with its index.
+                ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => false,
             };
             if has_it {
                 gone.push(constraint.oid);

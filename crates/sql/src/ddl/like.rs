@@ -141,7 +141,10 @@ fn like_indexes(table: &TableInfo, pending: &mut Vec<NewConstraint<'_>>, indexes
         let is_primary = table.constraints.iter().find_map(|constraint| match constraint.what {
             ConstraintKind::PrimaryKey { index } if index == position => Some(true),
             ConstraintKind::Unique { index } if index == position => Some(false),
-            _ => None,
+            ConstraintKind::PrimaryKey { .. }
+            | ConstraintKind::Unique { .. }
+            | ConstraintKind::Check(_)
+            | ConstraintKind::ForeignKey(_) => None,
         });
         let Some(is_primary) = is_primary else {
             let (method, order, is_unique) = (index.method, index.order.clone(), index.is_unique);

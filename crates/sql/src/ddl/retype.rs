@@ -116,7 +116,7 @@ impl Ddl<'_> {
                 let is_parent = key.parent == work.draft.oid && key.parent_columns.contains(&column.number);
                 is_parent || key.columns.contains(&at)
             }
-            _ => false,
+            ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } | ConstraintKind::Check(_) => false,
         };
         let others = self.state.referencing(work.draft.oid).filter(|child| child.oid != work.draft.oid);
         let is_referred = others

@@ -1,7 +1,7 @@
-//! COPY: rows of data into a table, rows of a query into data.
+//! COPY FROM and COPY TO.
 //!
-//! **Invariant:** rows go into the table in chunks; if one of a chunk is refused, the chunk is done again row by row, so that
-//! the error names the line.
+//! **Invariant:** rows are inserted in chunks. If a row of a chunk is refused, the chunk is repeated row by row, so
+//! that the error names the line.
 
 use super::constraints::ConstraintEvent;
 use super::{Flow, Run};
@@ -23,23 +23,23 @@ use types::binary::{self, ValueOrigin, utf8};
 use types::datum::Datum;
 use types::{Kind, SqlType, text};
 
-/// Rows that go into the table together.
+/// Number of rows that are inserted together.
 const CHUNK_ROWS: usize = 256;
-/// Bytes of data that an error shows.
+/// Maximum number of bytes of data in an error.
 const SHOWN_BYTES_MAX: usize = 100;
-/// Bytes of data for the client that are given back together.
+/// Size of a piece of data for the client.
 const PIECE_BYTES: usize = 1 << 16;
-/// Bytes that a COPY to the client may keep.
+/// Maximum number of bytes that a COPY TO may keep.
 const SENT_BYTES_MAX: usize = 1 << 30;
 
-/// How far a COPY from the client has come.
+/// Progress of a COPY FROM.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyState {
     reader: CopyReader,
-    /// Where the next row begins in the data.
+    /// Position of the next row in the data.
     pub(crate) at: usize,
     pub(crate) rows: u64,
-    /// The next line is the header.
+    /// True if the next line is the header.
     at_header: bool,
 }
 
@@ -54,18 +54,18 @@ impl CopyState {
     }
 }
 
-/// One value of a row that is about to be inserted.
+/// Value of a row to be inserted.
 #[derive(Clone, Debug)]
 enum CopyCell {
     Fixed(Value<'static>),
     /// Text in the data.
     Data(Range<usize>),
-    /// Text that was made.
+    /// Text that was converted.
     Made(Range<usize>),
     Other(usize),
 }
 
-/// Rows that are about to be inserted.
+/// Rows to be inserted.
 struct CopyChunk<'c> {
     from: &'c CopyFrom,
     data: &'c [u8],
@@ -75,7 +75,7 @@ struct CopyChunk<'c> {
     lines: Vec<u64>,
 }
 
-/// Data for the client, which are given back piece by piece as they are sent.
+/// Data for the client, which are freed piece by piece as they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct CopyOutput {
     pieces: VecDeque<CopyPiece>,
@@ -83,20 +83,20 @@ pub(crate) struct CopyOutput {
 }
 
 impl CopyOutput {
-    /// Takes the first piece out.
+    /// Takes the first piece.
     pub(crate) fn next(&mut self) -> Option<CopyPiece> {
         self.pieces.pop_front()
     }
 
-    /// Returns true if all has been taken.
+    /// Returns true if all pieces were taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 }
 
 impl Run<'_> {
-    /// Inserts the rows that are in the data as a whole. References that can be looked after only at the end are returned,
-    /// and given back then as `later`.
+    /// Inserts the complete rows of the data. Returns the foreign keys that can be checked only at the end; the next
+    /// call gets them as `later`.
     pub(crate) fn copy_in(
         &self,
         from: &CopyFrom,
@@ -122,7 +122,7 @@ impl Run<'_> {
             match next {
                 Ok(NextRow::Row) => {}
                 Ok(NextRow::End) if state.at_header && from.options.header_must_match => {
-                    // The line that is not there counts as an empty one.
+                    // A missing header line counts as an empty one.
                     line += 1;
                     let is_null = from.options.null.is_empty();
                     fields.add(if is_null { CopyField::Null } else { CopyField::Raw(0..0) }, from.places.len());
@@ -146,8 +146,8 @@ impl Run<'_> {
             }
         }
         self.copy_chunk(&mut chunk)?;
-        // A row may refer to one that comes later, in the same table. Other references are looked after now, so that no more
-        // than a piece's have to be kept.
+        // A row may reference a later row of the same table. All other foreign keys are checked now, so that only one
+        // piece's are kept.
         if !is_all && own.is_some_and(TableRules::refers_to_itself) {
             return Ok((state, self.changes.events.take().into()));
         }
@@ -182,7 +182,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts a row into the chunk.
+    /// Adds a row to the chunk.
     fn copy_row(&self, chunk: &mut CopyChunk<'_>, fields: &CopyFields, line: u64) -> SqlResult<()> {
         let (from, data) = (chunk.from, chunk.data);
         let table = &*from.table;
@@ -190,7 +190,7 @@ impl Run<'_> {
         let in_line = |error: SqlError| error.context(line_context(from, data, fields, line));
         let (found, wanted) = (fields.found, from.places.len());
         if wanted < found {
-            // An empty line of a table without columns has one field.
+            // For a table without columns, an empty line is one empty field.
             let is_nothing = wanted == 0 && found == 1 && fields.bytes(data, 0).is_some_and(<[u8]>::is_empty);
             if !is_nothing {
                 return Err(in_line(bad("extra data after last expected column")));
@@ -218,12 +218,12 @@ impl Run<'_> {
             } else {
                 let raw = match field {
                     CopyField::Raw(range) if range.len() == bytes.len() => Some(range.clone()),
-                    _ => None,
+                    CopyField::Null | CopyField::Raw(_) | CopyField::Made(_) => None,
                 };
                 self.copy_cell(chunk, bytes, raw, column.kind)
             };
             chunk.cells[first + place] = made.map_err(|error| {
-                // Of the whole line, before it is taken apart.
+                // PostgreSQL checks the encoding of the whole line before it splits the line.
                 if error.state() == SqlState::CHARACTER_NOT_IN_REPERTOIRE && !is_binary {
                     return error.context(format!("COPY {}, line {line}", table.name));
                 }
@@ -256,7 +256,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A value from its text; `raw`: it stands just so in the data.
+    /// Converts a value. `raw` is its range in the data, if it stands there unchanged.
     fn copy_cell(
         &self,
         chunk: &mut CopyChunk<'_>,
@@ -283,7 +283,7 @@ impl Run<'_> {
             }
             Kind::Text | Kind::Varchar | Kind::Bpchar if short_enough(kind.max_length()) => {
                 utf8(bytes)?;
-                // A column of this type keeps no blanks at the end.
+                // Trailing blanks of this type are not stored.
                 let blanks = match kind.kind {
                     Kind::Bpchar => bytes.iter().rev().take_while(|byte| **byte == b' ').count(),
                     _ => 0,
@@ -304,7 +304,7 @@ impl Run<'_> {
         Ok(chunk.keep(value))
     }
 
-    /// Inserts the chunk's rows.
+    /// Inserts the rows of the chunk.
     fn copy_chunk(&self, chunk: &mut CopyChunk<'_>) -> SqlResult<()> {
         let table = &*chunk.from.table;
         let rules = chunk.from.rules.as_ref();
@@ -318,7 +318,7 @@ impl Run<'_> {
                 0 => vec![empty; chunk.lines.len()],
                 width => values.chunks(width).collect(),
             };
-            // References want to know the rows' ids.
+            // Foreign keys need the ids of the rows.
             if rules.is_none() {
                 match self.txn.insert_many(&table.table, &rows) {
                     Ok(()) => return Ok(()),
@@ -344,7 +344,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the data of a COPY to the client.
+    /// Returns the data of a COPY TO.
     pub(crate) fn copy_out(&self, to: &CopyTo) -> SqlResult<CopyOutput> {
         let (mut sent, mut total) = (CopyOutput::default(), 0);
         sent.rows = self.copy_pieces(to, &mut |piece| {
@@ -355,18 +355,18 @@ impl Run<'_> {
         Ok(sent)
     }
 
-    /// Passes the data of a COPY to the client on, piece by piece. Returns how many rows there were.
+    /// Passes the data of a COPY TO on, piece by piece. Returns the number of rows.
     pub(crate) fn copy_pieces(&self, to: &CopyTo, give: &mut dyn FnMut(CopyPiece) -> SqlResult<()>) -> SqlResult<u64> {
         let writer =
             CopyWriter { options: &to.options, kinds: &to.kinds, force_quote: &to.force_quote, forms: &self.env.forms };
         let (mut piece, mut buffer, mut rows) = (CopyPiece::default(), String::new(), 0);
         writer.begin(&to.names, &mut piece.data);
-        // The binary header comes with the first row, as there: clients expect a row in each message.
+        // The binary header is sent with the first row, as PostgreSQL does: clients expect a row in each message.
         if !piece.data.is_empty() && to.options.format != CopyFormat::Binary {
             piece.end_message();
         }
         let mut each = |row: &[Datum]| {
-            // A value's text, and the buffer that it is put into when it grows.
+            // Text of a value, and the buffer that it is moved to when it grows.
             let size = query::rows::bytes_of(row);
             if SMALL_BYTES < size {
                 SqlError::check_room(3 * size)?;
@@ -400,7 +400,7 @@ impl Run<'_> {
         Ok(rows)
     }
 
-    /// Counts data for the client. They are the statement's results.
+    /// Counts data for the client as results of the statement.
     fn sends(&self, total: &mut usize, bytes: usize) -> SqlResult<()> {
         pulse::copies(bytes)?;
         let before = *total;
@@ -427,7 +427,7 @@ impl CopyChunk<'_> {
         CopyCell::Other(self.datums.len() - 1)
     }
 
-    /// Gives `then` the values of the rows from this cell on, as the engine has them.
+    /// Passes the values of the rows from this cell on to `then`, in the engine's form.
     fn with_values<R>(&self, first: usize, then: impl FnOnce(&[Value<'_>]) -> SqlResult<R>) -> SqlResult<R> {
         let kinds = self.from.table.columns.iter().map(|column| column.kind);
         let mut buffers = vec![Vec::new(); self.datums.len()];
@@ -456,7 +456,7 @@ fn row_of(table: &TableInfo, values: &[Value<'_>]) -> SqlResult<Vec<Datum>> {
     Ok(values.iter().zip(&table.columns).map(|(value, column)| datum(*value, column.kind)).collect())
 }
 
-/// A plain integer of so few digits that it fits.
+/// Parses a plain integer that has few enough digits to fit.
 fn integer(bytes: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match bytes {
         [b'-', digits @ ..] => (true, digits),
@@ -475,7 +475,7 @@ fn integer(bytes: &[u8]) -> Option<i64> {
     Some(if is_negative { -value } else { value })
 }
 
-/// `COPY t, line 2: "..."`
+/// Returns the error context, `COPY t, line 2: "..."`.
 fn line_context(from: &CopyFrom, data: &[u8], fields: &CopyFields, line: u64) -> String {
     let context = format!("COPY {}, line {line}", from.table.name);
     match fields.line.clone().and_then(|line| data.get(line)) {
@@ -486,7 +486,7 @@ fn line_context(from: &CopyFrom, data: &[u8], fields: &CopyFields, line: u64) ->
     }
 }
 
-/// As much of it as an error shows.
+/// Returns the part of the data that an error shows.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.len() <= SHOWN_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! Window functions.
 //!
-//! **Invariant:** rows come out in the order of the last window, each with the values of all of them. Rows that are equal in
-//! a window's order stay as they came.
+//! **Invariant:** rows are returned in the order of the last window, each with the values of all calls. Rows that are
+//! equal in a window's order keep their sequence.
 
 use super::aggregate::GroupAggregate;
 use super::order::order_of;
@@ -17,7 +17,7 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::{compare, impossible, mistyped};
 
-/// A row as a window sees it: the values it is parted by and ordered by.
+/// Row with its partition and sort keys in a window.
 struct WindowRow {
     number: usize,
     partition: Vec<Datum>,
@@ -27,11 +27,11 @@ struct WindowRow {
 /// Units of work of placing a row.
 const PLACED: usize = 64;
 
-/// The rows of one partition, in order, and of each the rows that are equal to it.
+/// Rows of one partition in order, with the peers of each.
 struct WindowPartition<'p> {
     rows: &'p [WindowRow],
     peers: Vec<Range<usize>>,
-    /// The number of each row's peers among the groups of them, and where those begin.
+    /// Number of each row's peer group, and the start of each group.
     group_of: Vec<usize>,
     groups: Vec<Range<usize>>,
 }
@@ -57,7 +57,7 @@ impl<'p> WindowPartition<'p> {
     }
 }
 
-/// The rows of a frame that count.
+/// Returns the rows of a frame, without those excluded.
 fn counted(
     exclude: Exclude,
     partition: &WindowPartition<'_>,
@@ -77,7 +77,7 @@ fn counted(
     (frame.start..hole.start).chain(kept).chain(hole.end..frame.end)
 }
 
-/// The offsets of a frame, as they are for all rows.
+/// Offsets of a frame, the same for all rows.
 struct FrameOffsets {
     start: Datum,
     end: Datum,
@@ -92,7 +92,7 @@ impl Run<'_> {
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let rows = Bulk::from(self.collect_for(MemoryUse::Windows, input, outer)?);
-        // Each row has a place in each window's order, and results.
+        // Each row has an entry in each window's order, and results.
         let beside = size_of::<WindowRow>() + size_of::<Vec<Datum>>() + calls.len() * size_of::<Datum>();
         pulse::check_room(rows.len() * beside)?;
         let mut results = Bulk::from(Vec::with_capacity(rows.len()));
@@ -143,7 +143,7 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
-    /// The values of a call for the rows of one partition.
+    /// Evaluates a call for the rows of one partition.
     fn window(
         &self,
         call: &WindowCall,
@@ -230,7 +230,7 @@ impl Run<'_> {
             WindowFunction::Aggregate(aggregate) => {
                 let offsets = self.offsets(call, outer)?;
                 let mut buffer = Vec::new();
-                // What was accumulated last, and of which rows.
+                // Latest state, and the rows that it covers.
                 let mut state = GroupAggregate::new(aggregate);
                 let mut done = 0..0;
                 let mut last: Option<Datum> = None;
@@ -287,7 +287,7 @@ impl Run<'_> {
         Ok(FrameOffsets { start: offset(&call.frame.start, "starting")?, end: offset(&call.frame.end, "ending")? })
     }
 
-    /// The rows of the frame of a row.
+    /// Returns the frame of a row.
     fn frame(
         &self,
         call: &WindowCall,
@@ -299,17 +299,21 @@ impl Run<'_> {
         let start = match &call.frame.start {
             FrameBound::UnboundedPreceding => 0,
             FrameBound::UnboundedFollowing => count,
-            bound => self.edge(call, partition, bound, &offsets.start, row, true)?,
+            bound @ (FrameBound::Preceding(_) | FrameBound::CurrentRow | FrameBound::Following(_)) => {
+                self.edge(call, partition, bound, &offsets.start, row, true)?
+            }
         };
         let end = match &call.frame.end {
             FrameBound::UnboundedPreceding => 0,
             FrameBound::UnboundedFollowing => count,
-            bound => self.edge(call, partition, bound, &offsets.end, row, false)?,
+            bound @ (FrameBound::Preceding(_) | FrameBound::CurrentRow | FrameBound::Following(_)) => {
+                self.edge(call, partition, bound, &offsets.end, row, false)?
+            }
         };
         Ok(start.min(count)..end.min(count).max(start.min(count)))
     }
 
-    /// Where a frame begins, or ends.
+    /// Returns the start or the end of a frame.
     fn edge(
         &self,
         call: &WindowCall,
@@ -323,7 +327,7 @@ impl Run<'_> {
             (FrameBound::Preceding(_), Datum::Int8(offset)) => -i128::from(*offset),
             (FrameBound::Following(_), Datum::Int8(offset)) => i128::from(*offset),
             (FrameBound::CurrentRow, _) => 0,
-            // Of a range: see `range_edge`.
+            // RANGE with an offset: see `range_edge`.
             (_, _) if matches!(call.frame.unit, FrameUnit::Range(_)) => 0,
             (_, other) => return Err(mistyped(other)),
         };
@@ -351,12 +355,18 @@ impl Run<'_> {
                     let peers = &partition.peers[row];
                     Ok(if is_start { peers.start } else { peers.end })
                 }
-                bound => self.range_edge(call, partition, (bound, offset, range), row, is_start),
+                bound @ (FrameBound::UnboundedPreceding
+                | FrameBound::Preceding(_)
+                | FrameBound::Following(_)
+                | FrameBound::UnboundedFollowing) => {
+                    self.range_edge(call, partition, (bound, offset, range), row, is_start)
+                }
             },
         }
     }
 
-    /// The first row whose value is not before the bound, or the one behind the last whose value is not behind it.
+    /// Returns the first row whose value is not before the bound; for an end, the row behind the last whose value is
+    /// not after it.
     fn range_edge(
         &self,
         call: &WindowCall,
@@ -374,7 +384,7 @@ impl Run<'_> {
             other => return Err(impossible(&format!("a frame's offset of type {}", other.name()))),
         };
         let is_negative = match (own, offset) {
-            // Months and days do not count.
+            // Only the time of day counts, not months and days.
             (Datum::Time(_), Datum::Interval(offset)) => offset.micros < 0,
             (_, Datum::Float8(offset)) => offset.is_nan() || *offset < 0.0,
             (_, Datum::Numeric(offset)) if offset.is_nan() => true,
@@ -391,7 +401,7 @@ impl Run<'_> {
             return Ok(if is_start { peers.start } else { peers.end });
         }
         let is_less = matches!(bound, FrameBound::Preceding(_)) != key.descending;
-        // Nothing stands for what is beyond the type's end, and so beyond all values.
+        // `None` is beyond the range of the type, and so beyond all values.
         let step = |own: i64, offset: i64| {
             let limit = if is_less { own.checked_sub(offset) } else { own.checked_add(offset) };
             limit.map_or(Datum::Null, Datum::Int8)
@@ -411,14 +421,14 @@ impl Run<'_> {
                 eval.call(&[own.clone(), offset.clone()], self.env)?
             }
         };
-        // Infinitely far from infinity, on the side of all others, there is no bound.
+        // Infinity plus or minus infinity is no bound.
         let is_nowhere = |value: &Datum| match value {
             Datum::Float8(value) => value.is_nan(),
             Datum::Numeric(value) => value.is_nan(),
             _ => false,
         };
         if is_nowhere(&limit) && !is_nowhere(&as_float8(own)) {
-            // NaN, which is greater than all others, is behind the bound or before it all the same.
+            // NaN sorts behind all other values, and stays behind or before the bound.
             let is_before = |placed: &WindowRow| match placed.order.first() {
                 None => false,
                 Some(value) if value.is_null() => key.nulls_first,
@@ -434,7 +444,7 @@ impl Run<'_> {
                 false => partition.rows.partition_point(|placed| !is_behind(placed)),
             });
         }
-        // Nulls stand at one end of the order and are in no such frame but their own.
+        // Nulls are at one end of the order, and only in frames of nulls.
         let is_before = |other: &WindowRow| match other.order.first() {
             None => false,
             Some(value) if value.is_null() => key.nulls_first,
@@ -464,7 +474,7 @@ fn as_float8(value: &Datum) -> Datum {
     }
 }
 
-/// The numbers of the buckets, of which the first ones may have one row more.
+/// Returns the bucket numbers; the first buckets may have one row more.
 fn ntile(count: usize, buckets: usize, values: &mut Vec<Datum>) {
     let (size, larger) = (count / buckets, count % buckets);
     for row in 0..count {

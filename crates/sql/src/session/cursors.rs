@@ -1,8 +1,9 @@
 //! Cursors: `DECLARE`, `FETCH`, `MOVE`, `CLOSE`.
 //!
-//! **Invariant:** a cursor shows the rows that there were when it was declared (a portal of the protocol: when it was first run),
-//! whatever is changed afterwards. They are made then, all of them, and errors are told and locks taken then; except that a
-//! query that runs as analytics may go on while its cursor goes forward, over the snapshot of then: see [`super::cursor_rows`].
+//! **Invariant:** a cursor shows the rows as of its declaration, or for a portal of the protocol as of its first run,
+//! regardless of later changes. All rows are made at that time, which takes their locks and raises their errors. The
+//! exception is a query that runs as analytics: it may go on while its cursor moves forward, on the snapshot of that
+//! time; see [`super::cursor_rows`].
 
 use super::analysis::Analysis;
 use super::cursor_rows::{ArrivingRows, CursorRows};
@@ -19,19 +20,19 @@ use syntax::ast::{DeclareCommand, FetchCommand, FetchDirection, LockStrength, Qu
 use types::datum::Datum;
 use types::ops::context::clock_us;
 
-/// A `DECLARE`, bound.
+/// Bound `DECLARE`.
 #[derive(Debug)]
 pub(crate) struct Declare {
     name: String,
     statement: Arc<Statement>,
     is_scrollable: bool,
-    /// True if it was declared with SCROLL.
+    /// True if the cursor was declared with SCROLL.
     is_scroll: bool,
     is_held: bool,
     is_binary: bool,
 }
 
-/// A `FETCH` or a `MOVE`.
+/// `FETCH` or `MOVE`.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     cursor: String,
@@ -39,7 +40,7 @@ pub(crate) struct Fetch {
     is_move: bool,
 }
 
-/// Where it goes.
+/// Direction and target of a `FETCH`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FetchTarget {
     Forward(FetchCount),
@@ -54,7 +55,7 @@ enum CursorProgress {
     Waits(Step),
 }
 
-/// How many rows.
+/// Number of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FetchCount {
     Some(u64),
@@ -99,7 +100,7 @@ impl Fetch {
 
 impl Declare {
     /// # Errors
-    /// Options that its query does not allow.
+    /// Options that the query does not allow.
     pub(super) fn new(declare: &DeclareCommand, statement: Statement) -> SqlResult<Declare> {
         let DeclareCommand { name, is_binary, is_insensitive, scrolls, is_held, query } = declare;
         let is_read_only = query.locking.is_empty();
@@ -135,7 +136,7 @@ impl Declare {
     }
 }
 
-/// How the locks of a query are written.
+/// Returns the locking clause of a query, for messages.
 fn locks_of(query: &Query) -> &'static str {
     match query.locking.first().map(|locking| locking.strength) {
         None => "",
@@ -146,7 +147,7 @@ fn locks_of(query: &Query) -> &'static str {
     }
 }
 
-/// Number of rows, as far as there can be so many.
+/// Converts a number of rows; a greater one than fits stands for all.
 fn rows_of(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
@@ -165,7 +166,8 @@ fn only_forward() -> SqlError {
 }
 
 impl Cursor {
-    /// Goes over rows in one direction, as far as there are any: which rows these are, in the order of the query.
+    /// Moves over rows in one direction, as far as there are any. Returns the range of rows passed, in the order of
+    /// the query.
     fn go(&mut self, is_forward: bool, count: FetchCount) -> SqlResult<std::ops::Range<usize>> {
         let rows = self.rows.known();
         let most = match count {
@@ -175,7 +177,7 @@ impl Cursor {
         if is_forward {
             let first = self.at.min(rows);
             let found = most.min(rows - first);
-            // Who has asked for more than there is stands behind the last.
+            // After a move past the end, the cursor is behind the last row.
             self.at = if self.at <= rows && found == most { self.at + found } else { rows + 1 };
             return Ok(first..first + found);
         }
@@ -196,8 +198,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes there, by PostgreSQL's steps, which a cursor that only goes forward may refuse. The rows that it meets, and whether
-    /// they are wanted from the last to the first; and how many a `MOVE` says.
+    /// Moves to the target in PostgreSQL's steps, which a cursor that cannot scroll may refuse. Returns the range of
+    /// rows to show, true if they are shown from the last to the first, and the row count that a `MOVE` reports.
     fn fetch(&mut self, to: FetchTarget, is_move: bool) -> SqlResult<(std::ops::Range<usize>, bool, u64)> {
         let rows = self.rows.known();
         let one = FetchCount::Some(1);
@@ -264,8 +266,7 @@ impl Cursor {
         }
     }
 
-    /// Range of the rows from the first one that a forward move needs to the last one that it passes. A move that does not go
-    /// forward needs none.
+    /// Returns the range of rows that a forward move needs. It is empty for a backward move.
     fn reach(&self, to: FetchTarget, is_move: bool) -> std::ops::Range<usize> {
         let (needed, end) = match to {
             FetchTarget::Forward(FetchCount::All) => (self.at, usize::MAX),
@@ -282,7 +283,7 @@ impl Cursor {
 }
 
 impl Session {
-    /// Columns of the rows of a `FETCH`.
+    /// Returns the columns of a `FETCH`.
     pub(super) fn fetch_columns(&self, fetch: &Fetch) -> Option<Vec<ColumnInfo>> {
         if fetch.is_move {
             return None;
@@ -290,7 +291,7 @@ impl Session {
         self.names.get().portals.get(&fetch.cursor)?.statement.columns.clone()
     }
 
-    /// Whether the rows of a statement were asked for in binary: it is a `FETCH` from such a cursor.
+    /// Returns true if the statement is a `FETCH` from a cursor that was declared BINARY.
     pub fn is_binary(&self, statement: &Statement) -> bool {
         match &*statement.bound().action {
             super::Action::Fetch(fetch) => self.names.get().portals.get(&fetch.cursor).is_some_and(|one| one.is_binary),
@@ -335,7 +336,7 @@ impl Session {
         Ok(Step::Done(Outcome::Done(CommandTag { words: "DECLARE CURSOR", rows: None })))
     }
 
-    /// Makes the rows of a cursor. `may_arrive` tells that it never goes back, nor outlives its transaction.
+    /// Makes the rows of a cursor. `may_arrive` is true if it never moves back and ends with its transaction.
     fn make_rows(
         &mut self,
         statement: &Arc<Statement>,
@@ -347,7 +348,7 @@ impl Session {
             return Ok(CursorProgress::Rows(rows));
         }
         self.check_cursor_time()?;
-        // What the transaction has changed is there in part when it goes back to a savepoint.
+        // A rollback to a savepoint undoes changes that the run would have read in part.
         let has_changed_nothing = self.engine.weight() == 0;
         if may_arrive && has_changed_nothing {
             self.destination = Destination::Cursor;
@@ -356,7 +357,7 @@ impl Session {
         self.destination = Destination::Whole;
         match step? {
             Step::Done(Outcome::Rows(rows, _)) => Ok(CursorProgress::Rows(CursorRows::Whole(rows))),
-            // The query has ended since the last look.
+            // The query has ended meanwhile.
             Step::Done(Outcome::Streamed(_)) => {
                 let rows = analysis.as_ref().and_then(|analysis| analysis.begun_rows());
                 let rows = rows.map(|rows| ArrivingRows::new(None, Arc::clone(rows)));
@@ -367,11 +368,11 @@ impl Session {
                 Some(rows) => CursorProgress::Rows(rows),
                 None => CursorProgress::Waits(Step::Parked(Parked::Rows(analysis, self.deadline))),
             }),
-            step => Ok(CursorProgress::Waits(step)),
+            step @ (Step::Parked(_) | Step::CopyIn(_) | Step::CopyOut(_)) => Ok(CursorProgress::Waits(step)),
         }
     }
 
-    /// Gives the run of the statement under way to its cursor, if rows of it have come.
+    /// Gives the run under way to its cursor, if it has produced rows.
     fn detach(&mut self, analysis: &Arc<Analysis>) -> Option<CursorRows> {
         let rows = Arc::clone(analysis.begun_rows()?);
         self.analysis.0.set(None);
@@ -380,7 +381,7 @@ impl Session {
     }
 
     /// # Errors
-    /// `57014` if the statement has taken too long. The run of a cursor does not look at that.
+    /// `57014` if the statement has exceeded its time limit. A cursor's run does not check that itself.
     fn check_cursor_time(&self) -> SqlResult<()> {
         if self.analysis.0.get().is_some() && self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(SqlError::cancelled(Cancellation::StatementTimeout));
@@ -388,7 +389,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the rows that a `FETCH` needs. Returns the wait, if they are not there yet.
+    /// Makes sure that the rows of a `FETCH` have arrived. Returns the wait, if they have not.
     fn await_rows(&mut self, name: &str, to: FetchTarget, is_move: bool) -> SqlResult<Option<Step>> {
         let is_late = self.check_cursor_time();
         {
@@ -397,7 +398,7 @@ impl Session {
             let range = cursor.reach(to, is_move);
             let CursorRows::Arriving(rows) = &mut cursor.rows else { return Ok(None) };
             let awaited = rows.poll(&range);
-            // While the statement waits, a cancel ends the run. A failure here does so, too.
+            // While the statement waits, a cancel ends the run, and so does an error here.
             self.analysis.0.set(awaited.as_ref().ok().cloned().flatten());
             if let Some(analysis) = awaited? {
                 is_late?;
@@ -407,7 +408,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Bytes of the rows that a cursor keeps.
+    /// Returns the bytes of the rows that a cursor keeps.
     ///
     /// # Errors
     /// `53200` if the session may not keep them.
@@ -421,7 +422,7 @@ impl Session {
     }
 
     /// # Errors
-    /// `53200`: with so many bytes more, the session's cursors take more than they may.
+    /// `53200` if the session's cursors would exceed their limit with these additional bytes.
     fn check_kept(&self, more: usize) -> SqlResult<()> {
         let most = bytes(self.settings.show("overtake.session_memory")?);
         if most.is_none_or(|most| self.kept_bytes().saturating_add(more) <= most) {
@@ -433,7 +434,7 @@ impl Session {
             .hint("Close some, or raise overtake.session_memory."))
     }
 
-    /// `FETCH`, `MOVE`
+    /// Runs `FETCH` or `MOVE`.
     pub(super) fn fetch(&mut self, statement: &Statement, fetch: &Fetch) -> SqlResult<Step> {
         if let Some(step) = self.made(&fetch.cursor)? {
             return Ok(step);
@@ -462,7 +463,7 @@ impl Session {
         Ok(Step::Done(outcome))
     }
 
-    /// The next rows of a portal, as the protocol asks for them.
+    /// Returns the next rows of a portal, for the protocol.
     pub(super) fn advance_portal(&mut self, name: &str, values: &[Datum]) -> SqlResult<Step> {
         let count = match values {
             [Datum::Int8(count)] => FetchCount::Some(count.unsigned_abs()),
@@ -483,7 +484,7 @@ impl Session {
         )))
     }
 
-    /// Sees to it that the rows of a portal are there. How it waits, if it does.
+    /// Makes the rows of a portal, if it has none yet. Returns the wait, if there is one.
     fn made(&mut self, name: &str) -> SqlResult<Option<Step>> {
         let (statement, values) = match self.names.get().portals.get(name) {
             None => return Err(no_cursor(name)),
@@ -504,7 +505,7 @@ impl Session {
         Ok(None)
     }
 
-    /// `CLOSE`; without a name: all.
+    /// `CLOSE`; without a name, of all cursors.
     pub(super) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<()> {
         let Some(name) = name else {
             self.close_portals(|_| true);

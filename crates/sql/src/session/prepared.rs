@@ -1,6 +1,6 @@
 //! `PREPARE`, `EXECUTE`, `DEALLOCATE`.
 //!
-//! **Invariant:** what a name stands for does not change with the transaction: `ROLLBACK` takes no `PREPARE` back, as in PostgreSQL.
+//! **Invariant:** prepared statements are not transactional: `ROLLBACK` does not remove them, as in PostgreSQL.
 
 use super::action::Action;
 use super::cursors::{Declare, Fetch};
@@ -19,7 +19,7 @@ use types::SqlType;
 use types::datum::Datum;
 use types::ops::CastContext;
 
-/// An `EXECUTE`, bound.
+/// Bound `EXECUTE`.
 #[derive(Debug)]
 pub(crate) struct Execute {
     statement: Arc<Statement>,
@@ -27,19 +27,19 @@ pub(crate) struct Execute {
 }
 
 impl Execute {
-    /// Columns of its rows, if it has rows.
+    /// Returns the columns of its result, if there is one.
     pub(super) fn columns(&self) -> Option<Vec<ColumnInfo>> {
         self.statement.columns.clone()
     }
 
-    /// What it runs.
+    /// Returns the statement that it runs.
     pub(super) fn statement(&self) -> &Arc<Statement> {
         &self.statement
     }
 }
 
 impl Session {
-    /// What a statement does, its parameters, and its columns.
+    /// Returns the binding of a statement, its parameters and its columns.
     pub(super) fn analyse_statement(
         &mut self,
         text: &str,
@@ -61,7 +61,7 @@ impl Session {
             ast::Statement::Lock(_) => {
                 let bound = self.bind_now(text, tree, given);
                 if bound.is_err() {
-                    // That comes first.
+                    // This error has precedence.
                     self.need_block("LOCK TABLE")?;
                 }
                 bound
@@ -85,7 +85,7 @@ impl Session {
         Ok((BoundStatement::fixed(Action::Declare(Box::new(declare))), parameters, None))
     }
 
-    /// `PREPARE`
+    /// Runs a `PREPARE`.
     pub(super) fn prepare_named(&mut self, text: &str, command: &PrepareCommand) -> SqlResult<()> {
         let PrepareCommand { name, types, statement: tree } = command;
         let is_plannable = matches!(
@@ -118,7 +118,7 @@ impl Session {
     pub(super) fn bind_execute(&mut self, text: &str, command: &ExecuteCommand) -> SqlResult<Execute> {
         let ExecuteCommand { name, values: arguments } = command;
         let statement = self.statement_named(name).ok_or_else(|| no_statement(name))?;
-        // Names stand for statements, so that one runs the other, and that one the next, without end.
+        // EXECUTE of an EXECUTE could lead to an endless chain, as names change their meaning.
         if matches!(
             *statement.bound().action,
             Action::Execute(_) | Action::Explain(_) | Action::Declare(_) | Action::Fetch(_)
@@ -158,7 +158,7 @@ impl Session {
         Ok(Execute { statement, arguments: bound })
     }
 
-    /// Runs one.
+    /// Runs an `EXECUTE`.
     pub(super) fn execute_named(&mut self, execute: &Execute) -> SqlResult<Step> {
         let values = match self.waiting.take() {
             Some(values) if self.is_parked => values,
@@ -167,17 +167,19 @@ impl Session {
         let step = self.act_current(&execute.statement, &values)?;
         match &step {
             Step::Parked(_) => self.waiting = Some(values),
-            _ => drop(execute.statement.runs.fetch_add(1, Ordering::Relaxed)),
+            Step::Done(_) | Step::CopyIn(_) | Step::CopyOut(_) => {
+                execute.statement.runs.fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(step)
     }
 
-    /// The values that it gives.
+    /// Returns the values of its parameters.
     pub(super) fn values_of(&self, execute: &Execute) -> SqlResult<Vec<Datum>> {
         execute.arguments.iter().map(|one| constant(one, &self.env)).collect()
     }
 
-    /// `DEALLOCATE`; without a name: all.
+    /// `DEALLOCATE`; without a name, of all statements.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> SqlResult<()> {
         let mut names = self.names.get();
         let gone: Vec<String> = match name {
@@ -192,7 +194,7 @@ impl Session {
         Ok(())
     }
 
-    /// `DISCARD`: its tag.
+    /// Runs a `DISCARD`. Returns its tag.
     pub(super) fn discard(&mut self, what: DiscardTarget) -> SqlResult<&'static str> {
         self.open_implicit_for_discard(what)?;
         Ok(match what {
@@ -204,7 +206,7 @@ impl Session {
                 self.deallocate(None)?;
                 "DISCARD ALL"
             }
-            // A plan is made with its statement, and anew when what it is about has changed.
+            // A plan belongs to its statement, and is renewed when its tables change.
             DiscardTarget::Plans => "DISCARD PLANS",
             DiscardTarget::Sequences => {
                 self.numbers.forget();
@@ -228,7 +230,7 @@ fn no_statement(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, format!("prepared statement \"{name}\" does not exist"))
 }
 
-/// The value of an expression that looks at no row.
+/// Returns the value of an expression without columns.
 fn constant(expr: &Expr, env: &Env) -> SqlResult<Datum> {
     Ok(match expr {
         Expr::Constant(value) => value.clone(),

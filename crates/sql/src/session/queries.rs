@@ -515,7 +515,31 @@ impl QueryReads {
                     SequenceCall::Current | SequenceCall::Last => {}
                 }
             }
-            _ => {}
+            // Without effects of their own; their parts are visited below.
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::Outer { .. }
+            | Expr::Cast { .. }
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsBool(..)
+            | Expr::IsSame { .. }
+            | Expr::Case { .. }
+            | Expr::Let { .. }
+            | Expr::Local(_)
+            | Expr::Coalesce(_)
+            | Expr::Extreme { .. }
+            | Expr::Scalar(_)
+            | Expr::Exists(_)
+            | Expr::InQuery { .. }
+            | Expr::InList { .. }
+            | Expr::Quantified { .. }
+            | Expr::Array(_)
+            | Expr::ArrayQuery(_)
+            | Expr::Now { .. } => {}
         }
         let _ = plan::children_of_expr(expr, &mut |child, _| {
             self.add_child(child);

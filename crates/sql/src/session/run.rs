@@ -1,8 +1,8 @@
-//! Running a part of a statement in the session's transaction.
+//! Runs of parts of a statement in the session's transaction.
 //!
-//! **Invariant:** a part that waits has had no effect. A statement first takes the locks of its tables, then its snapshot, then
-//! looks whether it is still bound to the catalog that belongs to that snapshot, and only then begins. One that has begun goes
-//! on with the snapshot and the catalog that it has.
+//! **Invariant:** a part that waits has had no effect. A statement first takes the locks of its tables, then its
+//! snapshot; then it checks that it is bound by the catalog of that snapshot, and only then does it begin. From then
+//! on it keeps that snapshot and that catalog.
 
 use super::naps::Naps;
 use super::{Action, BoundStatement, Parked, Session, Statement, Step, TransactionBlock};
@@ -30,22 +30,22 @@ impl Watch for EngineWatch {
     }
 }
 
-/// What a part came to.
+/// Result of a part.
 pub(super) enum RunOutcome<R> {
     Done(R),
     Parked(Parked),
-    /// It has not begun: the catalog is another than the one by which it was bound. It is to be bound anew.
+    /// The part has not begun, because the catalog has changed since its statement was bound. Bind it again.
     Moved,
 }
 
 /// Needs of a part of a statement before it begins.
 #[derive(Clone, Copy)]
 pub(super) enum RunNeeds<'b> {
-    /// Nothing, since it belongs to a statement that has begun.
+    /// Nothing: the statement has begun before.
     Nothing,
-    /// The locks with which the statement was bound, and the catalog by which it was.
+    /// Locks and catalog with which the statement was bound.
     Statement(&'b Arc<BoundStatement>),
-    /// The lock that orders definitions.
+    /// Lock that serializes definitions.
     Order,
 }
 
@@ -54,7 +54,7 @@ impl<'b> RunNeeds<'b> {
         RunNeeds::Statement(bound)
     }
 
-    /// Tells whether it locks tables.
+    /// Returns true if the part locks tables.
     pub(super) fn writes(&self) -> bool {
         matches!(self, RunNeeds::Statement(bound) if !bound.uses.is_empty())
     }
@@ -67,13 +67,13 @@ impl<'b> RunNeeds<'b> {
         }
     }
 
-    /// Tells whether the part is all of its statement, so that it can be taken back and begin anew.
+    /// Returns true if the part is the whole statement, so that it can be undone and restarted.
     fn begins_again(&self) -> bool {
         let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::CopyTo(_));
         matches!(self, RunNeeds::Statement(bound) if is_whole(&bound.action))
     }
 
-    /// Tells whether a table that it has locked is out of date: the transaction keeps it for its snapshot.
+    /// Returns true if a locked table is out of date: the transaction keeps it for its snapshot.
     fn has_retired(&self) -> bool {
         matches!(self, RunNeeds::Statement(bound) if bound.uses.iter().any(|one| one.table.is_retired()))
     }
@@ -83,18 +83,18 @@ impl<'b> RunNeeds<'b> {
         match self {
             RunNeeds::Nothing => Ok(()),
             RunNeeds::Statement(bound) => {
-                // Writers of one table do not wait until it has another, for nothing is done to either.
+                // Nothing is done to the tables, so writers of one need not wait until the next is locked.
                 if matches!(*bound.action, Action::Maintain(_)) {
                     txn.give_back_when_waiting();
                 }
                 let take = || bound.uses.iter().try_for_each(|one| one.take(txn));
-                // Who waits for no row disturbs nobody for the table, either.
+                // NOWAIT and SKIP LOCKED apply to the lock on the table as well.
                 let is_hasty = bound.uses.iter().any(|one| one.hold == Hold::Hasty);
                 if is_hasty { txn.taking_nothing(take) } else { take() }
             }
             RunNeeds::Order => {
                 txn.check_writable()?;
-                // Who defines something else does not wait until the statement has the tables that it waits for.
+                // Other definitions do not wait while the statement waits for its tables.
                 txn.give_back_when_waiting();
                 txn.lock_advisory(ORDER, false, AdvisoryScope::Transaction, Wait::Block).map(drop)
             }
@@ -106,13 +106,13 @@ impl<'b> RunNeeds<'b> {
 #[derive(Clone, Copy)]
 pub(super) struct StatementRun<'g> {
     pub(super) statement: &'g Arc<Statement>,
-    /// As it is bound now.
+    /// Current binding.
     pub(super) bound: &'g Arc<BoundStatement>,
-    /// Values of its parameters.
+    /// Values of the parameters.
     pub(super) values: &'g [Datum],
 }
 
-/// Outcome of a part that has not waited.
+/// Result of a part that has not waited.
 enum PartOutcome<R> {
     Done(R),
     TakenBack,
@@ -120,7 +120,7 @@ enum PartOutcome<R> {
 }
 
 impl Session {
-    /// Runs a part of the open transaction, or of a new implicit one.
+    /// Runs a part in the open transaction, or in a new implicit one.
     pub(super) fn run<R>(
         &mut self,
         parameters: &[Datum],
@@ -130,7 +130,7 @@ impl Session {
         self.run_within(parameters, needs, RunUsage::default, body)
     }
 
-    /// As [`Session::run`], for what begins with something spent, or a budget.
+    /// As [`Session::run`], with an initial cost or a row budget.
     pub(super) fn run_within<R>(
         &mut self,
         parameters: &[Datum],
@@ -184,10 +184,11 @@ impl Session {
         let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
-        // A transaction that keeps its catalog keeps the tables that it has read, too: who replaces one waits. It waits for nobody.
+        // A transaction that keeps its catalog also keeps the tables that it has read: a session that replaces one
+        // waits for it, and it waits for none.
         let shares: &[Arc<TableInfo>] = match needs {
             RunNeeds::Statement(bound) if self.pinned.is_some() && self.is_in_block() => &bound.tables,
-            _ => &[],
+            RunNeeds::Nothing | RunNeeds::Statement(_) | RunNeeds::Order => &[],
         };
         let was_parked = self.is_parked;
         let mut told = None;
@@ -201,13 +202,14 @@ impl Session {
             if bed.is_cancelled() {
                 return Err(engine::Error::Cancelled);
             }
-            // After the snapshot: it sees no commit of a newer catalog, unless the number has changed.
+            // Checked after the snapshot is taken: it contains no commit of a newer catalog unless the version has
+            // changed.
             if must_stay.is_some_and(|version| version != catalog.current_version()) {
                 txn.take_back();
                 txn.has_read_nothing();
                 return Ok(PartOutcome::Moved);
             }
-            // Those that have been replaced since the catalog are none of it.
+            // Tables replaced since the catalog was pinned do not belong to it.
             if !has_begun && needs.has_retired() {
                 told = Some(SqlError::changed_since());
                 return Err(engine::Error::RolledBack);
@@ -257,7 +259,7 @@ impl Session {
                     Err(engine::Error::RolledBack)
                 }
                 Err(error) => {
-                    // The engine must see its own again.
+                    // The engine has to get its own error back.
                     let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                     told = Some(error);
                     Err(own)
@@ -299,9 +301,9 @@ impl Session {
                 self.end_nap();
                 self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
                 drop(env.take_asked());
-                // A wait that has ended without success is not told by the statement.
+                // Without an error of the statement itself, the wait has failed.
                 let has_waited = was_parked && told.is_none();
-                // What the statement said is more than what the engine made of it, if it is the same.
+                // If both report the same error, the statement's has more detail.
                 let error = match told {
                     Some(told) if error == engine::Error::RolledBack || told.engine() == Some(&error) => told,
                     _ => error.into(),
@@ -311,7 +313,8 @@ impl Session {
         }
     }
 
-    /// Step that a run comes to; `done` makes it of the result. A statement whose catalog has moved begins again.
+    /// Returns the step for the result of a run; `done` converts the value. A statement whose catalog has changed is
+    /// restarted.
     pub(super) fn step_of<R>(
         &mut self,
         ran: RunOutcome<R>,
@@ -325,7 +328,7 @@ impl Session {
         }
     }
 
-    /// The statement is bound anew, in what is left of its time.
+    /// Has the statement bound again; its time limit continues.
     fn moved<R>(&mut self) -> RunOutcome<R> {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         self.engine.set_statement_timeout(left);
@@ -334,7 +337,7 @@ impl Session {
         RunOutcome::Moved
     }
 
-    /// How this session reads and writes values as text.
+    /// Returns the formats in which this session reads and writes values.
     pub fn forms(&self) -> &Forms {
         &self.settings.forms
     }

@@ -51,7 +51,7 @@ impl Numeric {
             Repr::Infinity => f64::INFINITY,
             Repr::NegativeInfinity => f64::NEG_INFINITY,
             Repr::Small(value, 0) => *value as f64,
-            _ => self.to_string().parse().unwrap_or(f64::NAN),
+            Repr::Small(..) | Repr::Big(_) => self.to_string().parse().unwrap_or(f64::NAN),
         }
     }
 

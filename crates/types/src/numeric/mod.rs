@@ -131,7 +131,7 @@ impl Numeric {
         match &self.0 {
             Repr::Small(value, scale) => Some((Cow::Owned(BigInt::from(*value)), u32::from(*scale))),
             Repr::Big(big) => Some((Cow::Borrowed(&big.0), u32::from(big.1))),
-            _ => None,
+            Repr::NegativeInfinity | Repr::Infinity | Repr::NaN => None,
         }
     }
 
@@ -156,7 +156,7 @@ impl Numeric {
             Repr::NegativeInfinity => -1,
             Repr::Small(value, _) => value.signum() as i32,
             Repr::Big(big) if big.0.is_negative() => -1,
-            _ => 1,
+            Repr::Big(_) | Repr::Infinity | Repr::NaN => 1,
         }
     }
 
@@ -165,7 +165,7 @@ impl Numeric {
         match &self.0 {
             Repr::Small(_, scale) => u32::from(*scale),
             Repr::Big(big) => u32::from(big.1),
-            _ => 0,
+            Repr::NegativeInfinity | Repr::Infinity | Repr::NaN => 0,
         }
     }
 
@@ -191,7 +191,7 @@ impl Numeric {
                 let is_more = least < most && ten_to(most).magnitude() <= big.0.magnitude();
                 i64::from(if is_more { most } else { least }) + 1
             }
-            _ => 0,
+            Repr::NegativeInfinity | Repr::Infinity | Repr::NaN => 0,
         }
     }
 
@@ -390,7 +390,7 @@ impl Ord for Numeric {
             Repr::NegativeInfinity => 0,
             Repr::Infinity => 2,
             Repr::NaN => 3,
-            _ => 1,
+            Repr::Small(..) | Repr::Big(_) => 1,
         };
         match (self.parts(), other.parts()) {
             (Some((a, s)), Some((b, t))) => match s.cmp(&t) {

@@ -354,7 +354,21 @@ impl Accumulator {
                 all.push_str(match what {
                     AggregateKind::Json { .. } => "]",
                     AggregateKind::JsonMembers => " }",
-                    _ => "",
+                    AggregateKind::Strings => "",
+                    AggregateKind::CountAll
+                    | AggregateKind::Count
+                    | AggregateKind::Sum
+                    | AggregateKind::Average
+                    | AggregateKind::Min
+                    | AggregateKind::Max
+                    | AggregateKind::And
+                    | AggregateKind::Or
+                    | AggregateKind::Array
+                    | AggregateKind::Ordered(_)
+                    | AggregateKind::Bytes
+                    | AggregateKind::Bits(_)
+                    | AggregateKind::Variance(_)
+                    | AggregateKind::Regression(_) => return Err(impossible("a text of another aggregate")),
                 })?;
                 all.finish()
             }

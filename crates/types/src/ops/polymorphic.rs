@@ -78,7 +78,12 @@ fn fitted(line: &PolymorphicFunction, given: &[Kind]) -> Option<(Vec<Kind>, Kind
         let element = match pseudo {
             ParameterType::Array => kind.element()?,
             ParameterType::Element => kind,
-            _ => continue,
+            ParameterType::Is(_)
+            | ParameterType::Any
+            | ParameterType::Raw
+            | ParameterType::Shown
+            | ParameterType::Arrays
+            | ParameterType::Compatible => continue,
         };
         if exact.is_some_and(|exact| exact != element) {
             return None;
@@ -91,7 +96,12 @@ fn fitted(line: &PolymorphicFunction, given: &[Kind]) -> Option<(Vec<Kind>, Kind
             ParameterType::Arrays if kind == Kind::Unknown => {}
             ParameterType::Arrays => all.push(kind.element()?),
             ParameterType::Compatible => all.push(kind),
-            _ => {}
+            ParameterType::Is(_)
+            | ParameterType::Any
+            | ParameterType::Raw
+            | ParameterType::Shown
+            | ParameterType::Array
+            | ParameterType::Element => {}
         }
     }
     let common = common_kind(&all, "").ok()?;
@@ -141,7 +151,11 @@ pub(super) fn resolve(name: &str, given: &[Kind]) -> SqlResult<Option<&'static F
             && line.arguments.iter().zip(given).all(|(pseudo, kind)| match pseudo {
                 ParameterType::Array | ParameterType::Element => *kind == Kind::Unknown,
                 ParameterType::Is(to) => can_coerce(*kind, *to),
-                _ => true,
+                ParameterType::Any
+                | ParameterType::Raw
+                | ParameterType::Shown
+                | ParameterType::Arrays
+                | ParameterType::Compatible => true,
             })
     };
     if lines.iter().any(is_open) {
