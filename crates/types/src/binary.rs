@@ -228,6 +228,16 @@ fn receive_array(rest: &mut &[u8], element: SqlType) -> SqlResult<ArrayItems> {
     Ok(ArrayItems { items, dimensions, lower: bounds.first().map_or(0, |(_, lower)| *lower) })
 }
 
+/// Returns a text in binary format.
+pub fn text_form(text: &str, kind: SqlType) -> &[u8] {
+    match text.as_bytes() {
+        // A `"char"` always takes one byte.
+        [first, ..] if kind.kind == Kind::InternalChar => std::slice::from_ref(first),
+        [] if kind.kind == Kind::InternalChar => &[0],
+        bytes => bytes,
+    }
+}
+
 /// Appends a value in binary format. NULL appends nothing.
 pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
     match datum {
@@ -240,9 +250,7 @@ pub fn output(datum: &Datum, kind: SqlType, out: &mut Vec<u8>) {
         Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Numeric(value) => value.send(out),
-        // A `"char"` always takes one byte.
-        Datum::Text(value) if kind.kind == Kind::InternalChar => out.push(value.bytes().next().unwrap_or(0)),
-        Datum::Text(value) => out.extend_from_slice(value.as_bytes()),
+        Datum::Text(value) => out.extend_from_slice(text_form(value, kind)),
         Datum::Bytes(value) => out.extend_from_slice(value),
         Datum::Date(infinite @ (i32::MAX | i32::MIN)) => out.extend_from_slice(&infinite.to_be_bytes()),
         Datum::Date(days) => out.extend_from_slice(&(days - POSTGRES_EPOCH).to_be_bytes()),

@@ -87,9 +87,25 @@ pub fn date(days: i64) -> SqlResult<i32> {
 
 /// Appends a number with at least `width` digits.
 pub fn push_padded(out: &mut String, number: i64, width: usize) {
-    let digits = number.to_string();
-    out.extend(std::iter::repeat_n('0', width.saturating_sub(digits.len())));
-    out.push_str(&digits);
+    let mut room = [0; 20];
+    let digits = digits_in(&mut room, number.unsigned_abs());
+    let sign = if number < 0 { "-" } else { "" };
+    out.extend(std::iter::repeat_n('0', width.saturating_sub(sign.len() + digits.len())));
+    out.push_str(sign);
+    out.push_str(digits);
+}
+
+/// Returns the decimal digits of an integer, which are written into `room`. (`write!` takes five times as many instructions,
+/// and results have many integers.)
+pub(crate) fn digits_in(room: &mut [u8; 20], value: u64) -> &str {
+    let (mut at, mut left) = (room.len(), value);
+    while {
+        at -= 1;
+        room[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        left != 0
+    } {}
+    std::str::from_utf8(&room[at..]).unwrap_or_default()
 }
 
 /// Appends `HH:MM:SS`, and the fraction of the second if there is one.

@@ -12,6 +12,7 @@ mod math;
 #[cfg(test)]
 mod tests;
 
+use crate::calendar::digits_in;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, Zero};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -338,12 +339,15 @@ impl Numeric {
 
 impl fmt::Display for Numeric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut room = [0; 20];
         let (negative, digits, scale) = match &self.0 {
             Repr::NaN => return f.write_str("NaN"),
             Repr::Infinity => return f.write_str("Infinity"),
             Repr::NegativeInfinity => return f.write_str("-Infinity"),
-            Repr::Small(value, scale) => (*value < 0, value.unsigned_abs().to_string(), usize::from(*scale)),
-            Repr::Big(big) => (big.0.is_negative(), big.0.magnitude().to_str_radix(10), usize::from(big.1)),
+            Repr::Small(value, scale) => {
+                (*value < 0, Cow::Borrowed(digits_in(&mut room, value.unsigned_abs())), usize::from(*scale))
+            }
+            Repr::Big(big) => (big.0.is_negative(), Cow::Owned(big.0.magnitude().to_str_radix(10)), usize::from(big.1)),
         };
         if negative {
             f.write_str("-")?;
@@ -353,7 +357,9 @@ impl fmt::Display for Numeric {
         }
         if digits.len() > scale {
             let (whole, fraction) = digits.split_at(digits.len() - scale);
-            return write!(f, "{whole}.{fraction}");
+            f.write_str(whole)?;
+            f.write_str(".")?;
+            return f.write_str(fraction);
         }
         write!(f, "0.{digits:0>scale$}")
     }

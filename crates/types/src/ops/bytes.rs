@@ -14,14 +14,17 @@ fn refused(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
+/// Returns the two hexadecimal digits of a byte.
+pub(crate) fn hex_digits(byte: u8) -> [char; 2] {
+    [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+}
+
 /// Appends bytes in hexadecimal.
 pub(crate) fn push_hex(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     for slice in bytes.chunks(pulse::SLICE) {
         pulse::tick(slice.len() * 4)?;
         for byte in slice {
-            for digit in [byte >> 4, byte & 15] {
-                out.push(char::from(b"0123456789abcdef"[usize::from(digit)]))?;
-            }
+            hex_digits(*byte).into_iter().try_for_each(|digit| out.push(digit))?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ pub mod dates;
 pub mod float;
 mod json;
 
-use super::calendar;
+use super::calendar::{self, digits_in};
 use super::datetime;
 use super::forms::Forms;
 use super::interval::Interval;
@@ -15,7 +15,7 @@ use super::regtype;
 use super::{Kind, SqlType};
 use crate::datum::Datum;
 use crate::ops::build::TextBuilder;
-use crate::ops::bytes::push_hex;
+use crate::ops::bytes::{hex_digits, push_hex};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, SLICE};
 use std::fmt::Write;
@@ -239,19 +239,22 @@ fn push_escaped(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Appends an integer in decimal. (`write!` takes five times as many instructions, and results have many integers.)
+/// Appends an integer in decimal.
 fn push_integer(out: &mut String, value: i64) {
-    let (mut digits, mut at, mut left) = ([0; 20], 20, value.unsigned_abs());
-    while {
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        left != 0
-    } {}
     if value < 0 {
         out.push('-');
     }
-    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+    out.push_str(digits_in(&mut [0; 20], value.unsigned_abs()));
+}
+
+/// Appends a `bytea` as text.
+pub fn output_bytes(bytes: &[u8], forms: &Forms, out: &mut String) {
+    if forms.bytea_escape {
+        return push_escaped(bytes, out);
+    }
+    out.reserve(2 * bytes.len() + 2);
+    out.push_str("\\x");
+    out.extend(bytes.iter().flat_map(|byte| hex_digits(*byte)));
 }
 
 /// Appends a value as text. NULL appends nothing.
@@ -327,13 +330,9 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
             out.push_str(value);
             Ok(())
         }
-        Datum::Bytes(bytes) if forms.bytea_escape => {
-            push_escaped(bytes, out);
-            Ok(())
-        }
         Datum::Bytes(bytes) => {
-            out.push_str("\\x");
-            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            output_bytes(bytes, forms, out);
+            Ok(())
         }
         Datum::Date(days) => {
             dates::push_date(out, *days, forms);
