@@ -4,6 +4,7 @@
 //! nothing of it stays behind in a queue. What a run has read of an open transaction counts only if that is still open when
 //! the last row is there.
 
+use crate::batch::AnswerBatch;
 use crate::database::{Database, TableOrigin, operators, session_of};
 use crate::deadline::{DeadlineTarget, Deadlines};
 use crate::error::{Error, sql_error, sql_error_of};
@@ -22,7 +23,7 @@ use query::analytics::{
 };
 use query::explain::ExplainNode;
 use query::plan::Plan;
-use query::rows::{ResultPiece, Rows, bytes_of};
+use query::rows::{ResultPiece, RowBatch};
 use stage::Class;
 use statement::error::Cancellation;
 use statement::stream::Stream;
@@ -342,13 +343,12 @@ async fn collect(
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(sql_error)?;
         let converted = Instant::now();
-        let rows = values::rows(&[batch], columns)?;
         match sink {
             Some(sink) => {
-                answer.streamed += rows.len() as u64;
-                send(sink, rows, room).await?;
+                answer.streamed += batch.num_rows() as u64;
+                send(sink, AnswerBatch::new(batch, columns)?, room).await?;
             }
-            None => answer.add(rows)?,
+            None => answer.add(values::rows(&[batch], columns)?)?,
         }
         converting += converted.elapsed();
     }
@@ -373,15 +373,12 @@ async fn collect(
     Ok(answer)
 }
 
-/// Number of rows in a piece of a stream.
-const PIECE_ROWS: usize = 1024;
-
-/// Puts rows into a queue as it has room. Meanwhile the run waits, but no thread does.
-async fn send(sink: &Stream<ResultPiece>, mut rows: Rows, room: &SharedRoom) -> SqlResult<()> {
-    while !rows.is_empty() {
-        let rest = rows.split_off(rows.len().min(PIECE_ROWS));
-        let bytes = rows.iter().map(|row| bytes_of(row)).sum();
-        let mut piece = Some(ResultPiece::Rows(std::mem::replace(&mut rows, rest)));
+/// Puts a batch into a queue in pieces, as it has room. The run waits meanwhile, and no thread does.
+async fn send(sink: &Stream<ResultPiece>, batch: AnswerBatch, room: &SharedRoom) -> SqlResult<()> {
+    let mut from = 0;
+    while let Some((piece, bytes)) = batch.piece(from)? {
+        from += piece.rows_count();
+        let mut piece = Some(ResultPiece::Batch(Box::new(piece)));
         poll_fn(|context| {
             let pushed = sink.poll_push(context, &mut piece, bytes);
             // A client that does not read, or a cursor that is not moved, keeps no other query from running.

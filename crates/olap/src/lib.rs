@@ -10,7 +10,8 @@
 //! - [`Database`], [`PreparedQuery`]: an engine's tables, and queries of programs, bound by `sql` and made ready to
 //!   run;
 //! - [`SqlAnalytics`]: sessions' bound plans;
-//! - `lower`: both kinds become DataFusion's plans; `values`: their answers become SQL's values;
+//! - `lower`: both kinds become DataFusion's plans; `values`: their answers become SQL's values; `batch`: those that go to
+//!   a client as they come;
 //! - `order`: which tables are joined first, by samples of them;
 //! - `run`: one run of a prepared query ([`Running`]), from any thread, to its end on a worker;
 //! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
@@ -19,6 +20,7 @@
 
 mod analytics;
 mod barriers;
+mod batch;
 mod database;
 mod deadline;
 mod error;

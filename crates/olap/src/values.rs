@@ -15,6 +15,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::ScalarValue;
 use engine::Value;
+use query::rows::BatchValue;
 use statement::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::numeric::Numeric;
@@ -221,11 +222,19 @@ impl<'a> ArrayReader<'a> {
         })
     }
 
-    /// Returns a value.
+    /// Returns the value of a row.
     ///
     /// # Errors
     /// Bytes that are not a value of the type.
     pub(crate) fn datum(&self, row: usize) -> SqlResult<Datum> {
+        self.value(row).map(BatchValue::into_datum)
+    }
+
+    /// Returns the value of a row without a copy of its text or bytes.
+    ///
+    /// # Errors
+    /// Bytes that are not a value of the type.
+    pub(crate) fn value(&self, row: usize) -> SqlResult<BatchValue<'a>> {
         fn of<T: ArrowPrimitiveType>(
             array: &PrimitiveArray<T>,
             row: usize,
@@ -233,7 +242,7 @@ impl<'a> ArrayReader<'a> {
         ) -> Datum {
             if array.is_null(row) { Datum::Null } else { make(array.value(row)) }
         }
-        Ok(match self {
+        Ok(BatchValue::Datum(match self {
             ArrayReader::Null => Datum::Null,
             ArrayReader::Bool(array) if array.is_null(row) => Datum::Null,
             ArrayReader::Bool(array) => Datum::Bool(array.value(row)),
@@ -248,24 +257,32 @@ impl<'a> ArrayReader<'a> {
                 of(array, row, |unscaled| Datum::Numeric(Numeric::from_parts(unscaled, *scale)))
             }
             ArrayReader::Text(array, _) if array.is_null(row) => Datum::Null,
-            ArrayReader::Text(array, length) => Datum::text(padded(array.value(row), *length)),
+            ArrayReader::Text(array, length) => {
+                let text = array.value(row);
+                return Ok(BatchValue::Text { text, blanks: blanks(text, *length) });
+            }
             ArrayReader::Bytes(array) | ArrayReader::Uuid(array) | ArrayReader::Keyed(array, _)
                 if array.is_null(row) =>
             {
                 Datum::Null
             }
-            ArrayReader::Bytes(array) => Datum::Bytes(array.value(row).into()),
+            ArrayReader::Bytes(array) => return Ok(BatchValue::Bytes(array.value(row))),
             ArrayReader::Uuid(array) => Datum::Uuid(array.value(row).try_into().map_err(|_| mismatch())?),
             ArrayReader::Keyed(array, kind) => storage::keyed::datum(array.value(row), *kind).ok_or_else(mismatch)?,
             ArrayReader::Date(array) => of(array, row, Datum::Date),
             ArrayReader::Timestamp(array) => of(array, row, Datum::Timestamp),
-        })
+        }))
     }
+}
+
+/// Returns the number of blanks that fill a text up to a length in characters.
+fn blanks(text: &str, length: usize) -> usize {
+    if length == 0 { 0 } else { length.saturating_sub(text.chars().count()) }
 }
 
 /// Pads a text with blanks.
 pub(crate) fn padded(text: &str, length: usize) -> String {
-    let missing = if length == 0 { 0 } else { length.saturating_sub(text.chars().count()) };
+    let missing = blanks(text, length);
     let mut all = String::with_capacity(text.len() + missing);
     all.push_str(text);
     all.extend(std::iter::repeat_n(' ', missing));

@@ -1,7 +1,8 @@
 //! Rows of a result, and the memory of rows that a statement keeps.
 
 use engine::memory::block_bytes;
-use statement::error::{SqlError, SqlState};
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::fmt;
 use types::datum::Datum;
 
 /// Rows of a result.
@@ -12,8 +13,78 @@ pub type Rows = Vec<Box<[Datum]>>;
 pub enum ResultPiece {
     /// Rows.
     Rows(Rows),
+    /// Rows of an analytics query, as columns.
+    Batch(Box<dyn RowBatch>),
     /// Messages of `COPY … TO STDOUT`.
     Copy(CopyPiece),
+}
+
+/// Rows of a result as columns, which stay as the query made them until the rows are written.
+pub trait RowBatch: fmt::Debug + Send + Sync {
+    /// Returns the number of rows.
+    fn rows_count(&self) -> usize;
+
+    /// Returns a reader of the values.
+    ///
+    /// # Errors
+    /// `XX000` for columns of other types than were planned.
+    fn reader(&self) -> SqlResult<Box<dyn BatchReader + '_>>;
+}
+
+/// Reader of the values of a [`RowBatch`].
+pub trait BatchReader: Send + Sync {
+    /// Returns the number of columns.
+    fn columns_count(&self) -> usize;
+
+    /// Returns the value of a row in a column.
+    ///
+    /// # Errors
+    /// `XX000` for bytes that are no value of the column's type.
+    fn value(&self, row: usize, column: usize) -> SqlResult<BatchValue<'_>>;
+}
+
+/// Value of a [`RowBatch`], which lends its texts and bytes.
+#[derive(Debug)]
+pub enum BatchValue<'b> {
+    /// Text. A `char(n)` has blanks behind it.
+    Text {
+        /// Text without these blanks.
+        text: &'b str,
+        /// Number of blanks.
+        blanks: usize,
+    },
+    /// `bytea`.
+    Bytes(&'b [u8]),
+    /// Value of another type, or NULL. Those of fixed size allocate nothing.
+    Datum(Datum),
+}
+
+impl BatchValue<'_> {
+    /// Returns the value for a row that outlives the batch.
+    pub fn into_datum(self) -> Datum {
+        match self {
+            BatchValue::Text { text, blanks: 0 } => Datum::text(text),
+            BatchValue::Text { text, blanks } => {
+                let mut all = String::with_capacity(text.len() + blanks);
+                all.push_str(text);
+                all.extend(std::iter::repeat_n(' ', blanks));
+                Datum::text(all)
+            }
+            BatchValue::Bytes(bytes) => Datum::Bytes(bytes.into()),
+            BatchValue::Datum(datum) => datum,
+        }
+    }
+}
+
+/// Returns the rows of a batch, for those who keep them.
+///
+/// # Errors
+/// Those of the reader.
+pub fn rows_of(batch: &dyn RowBatch) -> SqlResult<Rows> {
+    let reader = batch.reader()?;
+    let value = |row, column| reader.value(row, column).map(BatchValue::into_datum);
+    let row = |row| (0..reader.columns_count()).map(|column| value(row, column)).collect();
+    (0..batch.rows_count()).map(row).collect()
 }
 
 /// Messages of `COPY … TO STDOUT`, one behind the other.

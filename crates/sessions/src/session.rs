@@ -10,7 +10,7 @@ mod stream;
 pub(crate) use alone::Then;
 pub(crate) use stream::Streaming;
 
-use crate::codec;
+use crate::codec::{self, Scratch};
 use crate::lent::Lent;
 use crate::names::Names;
 use bytes::Buf;
@@ -583,10 +583,12 @@ impl Session {
         rows: &mut vec::IntoIter<Box<[Datum]>>,
         limit: usize,
     ) -> Result<u64, Stop> {
-        let mut sent = 0;
+        let (mut sent, mut scratch) = (0, Scratch::default());
         for row in rows.take(limit) {
             let (columns, forms) = (statement.columns().unwrap_or_default(), self.sql.forms());
-            let write = |at, format, value: &_, out: &mut _| codec::write((columns, forms), at, format, value, out);
+            let write = |at, format, value: &_, out: &mut _| {
+                codec::write((columns, forms), &mut scratch, at, format, value, out);
+            };
             self.conn.replies.row(formats, &row, write)?;
             sent += 1;
             self.row_written(sent).await?;

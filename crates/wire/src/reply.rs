@@ -236,10 +236,29 @@ impl Replies {
         &mut self,
         formats: &Formats,
         row: &[Datum],
-        write: impl FnMut(usize, Format, &Datum, &mut BytesMut) -> SqlResult<()>,
+        mut write: impl FnMut(usize, Format, &Datum, &mut BytesMut),
+    ) -> SqlResult<()> {
+        self.row_of(formats, row.len(), |column, format, out| match &row[column] {
+            Datum::Null => Ok(false),
+            value => {
+                check_room(out, value.text_bytes())?;
+                write(column, format, value, out);
+                Ok(true)
+            }
+        })
+    }
+
+    /// Appends a `DataRow` of so many columns.
+    ///
+    /// `write` appends the value of a column in a format, without its length. For NULL it appends nothing and returns false.
+    pub fn row_of(
+        &mut self,
+        formats: &Formats,
+        columns: usize,
+        write: impl FnMut(usize, Format, &mut BytesMut) -> SqlResult<bool>,
     ) -> SqlResult<()> {
         let whole = self.out.len();
-        let written = self.try_row(formats, row, write);
+        let written = self.try_row(formats, columns, write);
         if written.is_err() {
             self.out.truncate(whole);
         }
@@ -261,31 +280,32 @@ impl Replies {
     fn try_row(
         &mut self,
         formats: &Formats,
-        row: &[Datum],
-        mut write: impl FnMut(usize, Format, &Datum, &mut BytesMut) -> SqlResult<()>,
+        columns: usize,
+        mut write: impl FnMut(usize, Format, &mut BytesMut) -> SqlResult<bool>,
     ) -> SqlResult<()> {
         let out = &mut self.out;
         out.put_u8(b'D');
         let begin = out.len();
         out.put_i32(0);
-        out.put_i16(i16::try_from(row.len()).map_err(|_| too_big("a row's columns"))?);
-        for (column, value) in row.iter().enumerate() {
-            if value.is_null() {
-                out.put_i32(-1);
-                continue;
-            }
-            // A buffer that grows copies itself into one of twice the size.
-            let bytes = value.text_bytes();
-            if SMALL_BYTES < bytes && !has_room((out.len() + bytes) * 2) {
-                return Err(SqlError::no_room());
-            }
+        out.put_i16(i16::try_from(columns).map_err(|_| too_big("a row's columns"))?);
+        for column in 0..columns {
             let length_at = out.len();
-            out.put_i32(0);
-            write(column, formats.of(column), value, out)?;
-            set_length(out, length_at, length_at + 4)?;
+            out.put_i32(-1);
+            if write(column, formats.of(column), out)? {
+                set_length(out, length_at, length_at + 4)?;
+            }
         }
         set_length(out, begin, begin)
     }
+}
+
+/// Checks that the process has room for a value of so many bytes behind `out`.
+///
+/// # Errors
+/// `53200`.
+pub fn check_room(out: &BytesMut, bytes: usize) -> SqlResult<()> {
+    // A buffer that grows copies itself into one of twice the size.
+    if SMALL_BYTES < bytes && !has_room((out.len() + bytes) * 2) { Err(SqlError::no_room()) } else { Ok(()) }
 }
 
 /// Writes at `at` the number of bytes after `from`.

@@ -4,6 +4,7 @@
 mod analytics;
 mod command_line;
 mod delivery;
+mod formats;
 mod histories;
 mod limits;
 mod loads;
@@ -72,6 +73,8 @@ fn main() -> ExitCode {
             testkit::plain!(memory::nine_tenths_of_the_memory_are_somebodys),
             testkit::plain!(stalled::unread_results_keep_no_query_from_running),
             testkit::plain!(stalled::a_cursor_over_a_large_table_takes_no_memory),
+            testkit::plain!(formats::every_type_has_the_same_bytes_by_both_paths),
+            testkit::plain!(formats::large_batches_have_the_same_bytes_by_both_paths),
             testkit::plain!(wire::tpcc_compares_rate_and_processor_time),
             testkit::plain!(wire::tpcb_compares_rate_and_processor_time),
             testkit::plain!(wire::select_compares_rate_and_processor_time),

@@ -4,9 +4,9 @@
 //! gone, or a row cannot be written, the queue closes, and its maker ends.
 
 use super::{Session, Stop};
-use crate::codec;
+use crate::codec::{self, Scratch};
 use query::plan::ColumnInfo;
-use query::rows::{CopyPiece, ResultPiece, Rows};
+use query::rows::{CopyPiece, ResultPiece, RowBatch, Rows};
 use sql::session::{Destination, ResultHead, ResultSink};
 use statement::stream::Stream;
 use statement::{SqlError, SqlState};
@@ -97,6 +97,9 @@ impl Session {
             (ResultPiece::Rows(rows), Some(ResultHead::Rows { columns, forms })) => {
                 self.send_rows(streaming, rows, columns, forms).await?;
             }
+            (ResultPiece::Batch(batch), Some(ResultHead::Rows { columns, forms })) => {
+                self.send_batch(streaming, &*batch, columns, forms).await?;
+            }
             (ResultPiece::Copy(piece), Some(ResultHead::Copy(_))) => self.send_copy(&piece).await?,
             _ => return Err(lost_columns().into()),
         }
@@ -112,9 +115,32 @@ impl Session {
         columns: &[ColumnInfo],
         forms: &Forms,
     ) -> Result<(), Stop> {
+        let mut scratch = Scratch::default();
         for row in rows {
-            let write = |at, format, value: &_, out: &mut _| codec::write((columns, forms), at, format, value, out);
+            let write = |at, format, value: &_, out: &mut _| {
+                codec::write((columns, forms), &mut scratch, at, format, value, out);
+            };
             self.conn.replies.row(&streaming.formats, &row, write)?;
+            streaming.sent += 1;
+            self.row_written(streaming.sent).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_batch(
+        &mut self,
+        streaming: &mut Streaming,
+        batch: &dyn RowBatch,
+        columns: &[ColumnInfo],
+        forms: &Forms,
+    ) -> Result<(), Stop> {
+        let (reader, mut scratch) = (batch.reader()?, Scratch::default());
+        for row in 0..batch.rows_count() {
+            let write = |at, format, out: &mut _| {
+                let value = reader.value(row, at)?;
+                codec::write_lent((columns, forms), &mut scratch, at, format, &value, out)
+            };
+            self.conn.replies.row_of(&streaming.formats, reader.columns_count(), write)?;
             streaming.sent += 1;
             self.row_written(streaming.sent).await?;
         }

@@ -6,7 +6,7 @@
 
 use super::analysis::Analysis;
 use super::names::{bytes_of_row, bytes_of_rows};
-use query::rows::{BYTES_MAX, ResultPiece, Rows, too_much};
+use query::rows::{BYTES_MAX, ResultPiece, Rows, rows_of, too_much};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::stream::Stream;
 use std::collections::VecDeque;
@@ -96,25 +96,26 @@ impl ArrivingRows {
             }
             // The end is looked at first: a run that has ended puts nothing more into its queue.
             let has_ended = self.analysis.as_ref().is_none_or(|analysis| analysis.is_ready());
-            match self.stream.next_now() {
-                Some(ResultPiece::Rows(rows)) => {
-                    taken += 1;
-                    self.bytes += bytes_of_rows(&rows);
-                    SqlError::check_room(0)?;
-                    if BYTES_MAX < self.bytes {
-                        return Err(too_much());
-                    }
-                    self.ready.extend(rows);
-                }
+            let rows = match self.stream.next_now() {
+                Some(ResultPiece::Rows(rows)) => rows,
+                Some(ResultPiece::Batch(batch)) => rows_of(&*batch)?,
                 Some(ResultPiece::Copy(_)) => {
                     return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a cursor over data of COPY"));
                 }
                 None if has_ended => {
                     let answer = self.analysis.take().and_then(|analysis| analysis.take());
                     self.end = Some(answer.map_or(Ok(()), |answer| answer.map(drop)));
+                    continue;
                 }
                 None => break,
+            };
+            taken += 1;
+            self.bytes += bytes_of_rows(&rows);
+            SqlError::check_room(0)?;
+            if BYTES_MAX < self.bytes {
+                return Err(too_much());
             }
+            self.ready.extend(rows);
         }
         Ok(self.analysis.clone())
     }
