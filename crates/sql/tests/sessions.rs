@@ -10,8 +10,10 @@
 
 use engine::{Engine, EngineConfig};
 use settings::Connect;
-use sql::session::{Database, Outcome, Portal, PreparationFailure, Session, Step};
+use sql::session::{Database, Outcome, Parked, Portal, PreparationFailure, Session, Step};
+use statement::time::ManualTime;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use types::forms::Forms;
 use types::text;
 
@@ -440,14 +442,22 @@ fn an_error_of_binding_needs_no_lock() {
     session.sync().unwrap();
 }
 
+/// Returns a session whose clock the test advances. It stands at the start of 2000.
+fn timed_session() -> (Session, ManualTime) {
+    let manual = ManualTime::new(946_684_800_000_000);
+    let database = Database::new(Engine::new(EngineConfig::in_memory())).with_time(manual.source());
+    let connect = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
+    (database.connect(connect).unwrap(), manual)
+}
+
 /// Goal: `statement_timeout` counts once for all the work of a statement, and anew for the next one. Method: the
-/// remaining time.
+/// remaining time, by a clock that the test advances between the steps.
 #[test]
 fn a_statement_has_one_timer() {
-    let database = Database::new(Engine::new(EngineConfig::in_memory()));
-    let connect = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
-    let mut session = database.connect(connect).unwrap();
-    let all = std::time::Duration::from_secs(3600);
+    let (mut session, manual) = timed_session();
+    let all = Duration::from_secs(3600);
+    let later = || manual.advance(Duration::from_secs(60));
+    let left = |minutes: u64| Some(all - Duration::from_secs(60 * minutes));
     let done = |session: &mut Session, text: &str| {
         let statement = session.prepare(text, &[]).unwrap();
         let mut portal = session.bind(&statement, Vec::new()).unwrap();
@@ -455,51 +465,116 @@ fn a_statement_has_one_timer() {
     };
     assert!(done(&mut session, "set statement_timeout = '1h'"));
     session.sync().unwrap();
-    assert_eq!(session.time_left(), Some(all), "the next one has all of it");
+    later();
+    assert_eq!(session.time_left(), left(0), "the next one has all of it");
     // The simple protocol, with one statement and with two.
     assert_eq!(session.split("select 1; select 2").unwrap().len(), 2);
-    let mut before = session.time_left().unwrap();
-    assert!(before < all);
-    let mut less = |session: &Session| {
-        let left = session.time_left().unwrap();
-        assert!(left < std::mem::replace(&mut before, left));
-    };
+    later();
+    assert_eq!(session.time_left(), left(1));
     let statement = session.prepare("select 1", &[]).unwrap();
-    less(&session);
+    later();
+    assert_eq!(session.time_left(), left(2));
     let mut portal = session.bind(&statement, Vec::new()).unwrap();
-    less(&session);
+    later();
+    assert_eq!(session.time_left(), left(3));
     assert!(matches!(session.execute(&mut portal), Ok(Step::Done(_))));
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
     // A statement that is run again has the remaining time.
     session.begin_again();
-    less(&session);
+    assert_eq!(session.time_left(), left(3));
     session.sync().unwrap();
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
     // The extended protocol: from the first message to the end, to Sync, or to an error.
     let statement = session.prepare("select 1", &[]).unwrap();
-    assert!(session.time_left().unwrap() < all);
+    later();
+    assert_eq!(session.time_left(), left(1));
     session.sync().unwrap();
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
     session.bind(&statement, Vec::new()).unwrap();
-    assert!(session.time_left().unwrap() < all);
+    later();
+    assert_eq!(session.time_left(), left(1));
     session.fail();
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
     assert!(!done(&mut session, "select 1 / 0"));
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
     session.sync().unwrap();
     // A statement that fails to bind may be bound again.
     assert!(session.prepare("select nothing", &[]).is_err());
-    assert!(session.time_left().unwrap() < all);
+    later();
+    assert_eq!(session.time_left(), left(1));
     assert!(matches!(session.await_definitions(), Ok(PreparationFailure::Stands)));
-    assert!(session.time_left().unwrap() < all);
+    assert_eq!(session.time_left(), left(1));
     session.fail();
     session.sync().unwrap();
     // A COPY has one timer for all of its data.
     assert!(done(&mut session, "create table t (a int)"));
     session.sync().unwrap();
     assert!(done(&mut session, "copy t from stdin"));
+    later();
     assert!(session.copy_data(b"1\n").unwrap().is_none());
-    assert!(session.time_left().unwrap() < all);
+    later();
+    assert_eq!(session.time_left(), left(2));
     assert!(session.copy_done().is_ok());
-    assert_eq!(session.time_left(), Some(all));
+    assert_eq!(session.time_left(), left(0));
+}
+
+/// Goal: the clock of the session decides when a COPY is late and when a sleep is over or late, and what the functions
+/// of time show. Method: hours that nobody waits for.
+#[test]
+fn the_clock_of_a_session_is_passed_in() {
+    fn given(session: &mut Session, text: &str) -> Portal {
+        let statement = session.prepare(text, &[]).unwrap();
+        session.bind(&statement, Vec::new()).unwrap()
+    }
+    fn shown(session: &mut Session, text: &str) -> String {
+        let mut portal = given(session, text);
+        let Ok(Step::Done(Outcome::Rows(rows, _))) = session.execute(&mut portal) else { panic!("{text}") };
+        format!("{:?}", rows[0])
+    }
+    let (mut session, manual) = timed_session();
+    let hour = Duration::from_secs(3600);
+    let set = |session: &mut Session, text: &str| {
+        let mut portal = given(session, text);
+        assert!(session.execute(&mut portal).is_ok(), "{text}");
+    };
+    let times = "select now()::text, statement_timestamp()::text, clock_timestamp()::text, timeofday()";
+    set(&mut session, "set timezone = 'UTC'");
+    session.sync().unwrap();
+    set(&mut session, "begin");
+    manual.advance(hour);
+    let (begun, now) = ("2000-01-01 00:00:00+00", "2000-01-01 01:00:00+00");
+    let told = shown(&mut session, times);
+    assert_eq!([told.matches(begun).count(), told.matches(now).count()], [1, 2], "{told}");
+    assert!(told.contains("Sat Jan 01 01:00:00.000000 2000 UTC"), "{told}");
+    set(&mut session, "prepare p as select 1");
+    let since = "select prepare_time::text from pg_prepared_statements where name = 'p'";
+    assert!(shown(&mut session, since).contains(now));
+    set(&mut session, "commit");
+    session.sync().unwrap();
+    // A sleep is over when the clock says so.
+    let mut sleeps = given(&mut session, "select pg_sleep(3600)");
+    for _ in 0..2 {
+        assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Nap(_)))));
+        manual.advance(hour / 2);
+    }
+    assert!(matches!(session.execute(&mut sleeps), Ok(Step::Done(_))));
+    session.sync().unwrap();
+    // It ends before that when its statement has taken too long.
+    set(&mut session, "set statement_timeout = '1min'");
+    session.sync().unwrap();
+    let late = "canceling statement due to statement timeout";
+    let mut sleeps = given(&mut session, "select pg_sleep_until(clock_timestamp() + interval '1 hour')");
+    assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Nap(_)))));
+    manual.advance(Duration::from_secs(60));
+    assert_eq!(session.execute(&mut sleeps).unwrap_err().message(), late);
+    session.fail();
+    session.sync().unwrap();
+    // A COPY is late between its pieces.
+    set(&mut session, "create table t (a int)");
+    session.sync().unwrap();
+    set(&mut session, "copy t from stdin");
+    manual.advance(Duration::from_secs(59));
+    assert!(session.copy_data(b"1\n").unwrap().is_none());
+    manual.advance(Duration::from_secs(1));
+    assert_eq!(session.copy_data(b"2\n").unwrap_err().message(), late);
 }

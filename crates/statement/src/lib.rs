@@ -3,6 +3,7 @@
 //! # Layers
 //!
 //! - codes: `state`
+//! - clocks: `time`
 //! - outcomes: `outcome`, `holdings`, `plants`
 //! - errors: `error`, `pulse`, `refuse`
 //! - limits: `planning`, `bulk`, `stack`, `stream`
@@ -18,5 +19,6 @@ mod refuse;
 pub mod stack;
 mod state;
 pub mod stream;
+pub mod time;
 
 pub use error::{ErrorObjects, SqlError, SqlResult, SqlState};

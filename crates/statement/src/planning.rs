@@ -5,8 +5,9 @@
 use crate::error::Cancellation;
 use crate::error::{SqlError, SqlResult};
 use crate::pulse::{self, Watch};
+use crate::time::TimeSource;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 const OFF: u8 = 0;
@@ -16,19 +17,26 @@ const CANCELLED: u8 = 2;
 const LEVEL: usize = 512;
 
 /// Preparation, or other work of a session that others may cancel. It watches over itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Planning {
+    time: TimeSource,
+    /// Begin of the time of deadlines.
+    base: Instant,
     state: AtomicU8,
     /// True if the work is refused when memory is full, unless it is so small that no look happens.
     needs_room: AtomicBool,
-    /// Time at which the work has taken too long: nanoseconds since [`BASE`], and 0 for never.
+    /// Time at which the work has taken too long: nanoseconds since the base, and 0 for never.
     deadline_ns: AtomicU64,
 }
 
-/// Begin of the time of deadlines.
-static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
-
 impl Planning {
+    /// Creates the watch of a session whose deadlines are times of this source.
+    pub fn new(time: TimeSource) -> Planning {
+        let base = time.now();
+        let (state, needs_room, deadline_ns) = Default::default();
+        Planning { time, base, state, needs_room, deadline_ns }
+    }
+
     /// Cancels the preparation that is under way.
     pub fn cancel(&self) {
         let _ = self.state.compare_exchange(ON, CANCELLED, SeqCst, SeqCst);
@@ -54,7 +62,7 @@ impl Planning {
 
     /// Sets the limits of the work that has begun on this thread.
     fn limit(&self, deadline: Option<Instant>, needs_room: bool) {
-        let after_base = |deadline: Instant| deadline.saturating_duration_since(*BASE).as_nanos();
+        let after_base = |deadline: Instant| deadline.saturating_duration_since(self.base).as_nanos();
         let deadline_ns = deadline.map_or(0, |deadline| u64::try_from(after_base(deadline)).unwrap_or(0).max(1));
         self.deadline_ns.store(deadline_ns, Relaxed);
         self.needs_room.store(needs_room, Relaxed);
@@ -69,7 +77,7 @@ impl Watch for Planning {
         }
         match self.deadline_ns.load(Relaxed) {
             0 => Ok(()),
-            deadline_ns if u128::from(deadline_ns) <= BASE.elapsed().as_nanos() => {
+            deadline_ns if u128::from(deadline_ns) <= self.time.since(self.base).as_nanos() => {
                 Err(SqlError::cancelled(Cancellation::StatementTimeout))
             }
             _ => Ok(()),
@@ -125,6 +133,8 @@ pub fn check() -> SqlResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::ManualTime;
+    use std::time::Duration;
 
     fn some_checks() -> SqlResult<()> {
         (0..10_000).try_for_each(|_| check())
@@ -132,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_preparation_ends_when_it_is_cancelled_or_late() {
-        let planning = Arc::<Planning>::default();
+        let manual = ManualTime::new(0);
+        let planning = Arc::new(Planning::new(manual.source()));
         planning.cancel();
         assert!(during(&planning, None, some_checks).is_ok());
         let error = during(&planning, None, || {
@@ -140,7 +151,10 @@ mod tests {
             some_checks()
         });
         assert_eq!(error.unwrap_err().message(), "canceling statement due to user request");
-        let error = during(&planning, Some(Instant::now()), some_checks).unwrap_err();
+        let deadline = manual.source().now() + Duration::from_secs(1);
+        assert!(during(&planning, Some(deadline), some_checks).is_ok());
+        manual.advance(Duration::from_secs(1));
+        let error = during(&planning, Some(deadline), some_checks).unwrap_err();
         assert_eq!(error.message(), "canceling statement due to statement timeout");
         assert!(some_checks().is_ok());
         let error = during(&planning, None, || {

@@ -7,6 +7,7 @@ use locked::Locked;
 use query::change::Modify;
 use query::explain::ActualCounts;
 use query::plan::{JoinStep, Plan};
+use statement::time::TimeSource;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -15,37 +16,38 @@ use std::time::{Duration, Instant};
 /// Counters of a run's operators.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
-    timing: bool,
+    /// Clock by which operators are timed, if they are.
+    timing: Option<TimeSource>,
     counts: Mutex<HashMap<usize, ActualCounts>>,
 }
 
 /// Rows of one operator on their way to the next.
-pub(super) struct OperatorWatch {
-    timing: bool,
+pub(super) struct OperatorWatch<'p> {
     rows: Cell<u64>,
     /// Time spent in the operators above.
     above: Cell<Duration>,
     first: Cell<Option<Duration>>,
-    begun: Option<Instant>,
+    /// Clock and begin, if the operator is timed.
+    timing: Option<(&'p TimeSource, Instant)>,
 }
 
-impl OperatorWatch {
+impl OperatorWatch<'_> {
     /// Passes a row on.
     pub(super) fn row<R>(&self, pass: impl FnOnce() -> R) -> R {
         self.rows.set(self.rows.get() + 1);
-        let Some(begun) = self.begun.filter(|_| self.timing) else { return pass() };
-        let now = Instant::now();
+        let Some((time, begun)) = self.timing else { return pass() };
+        let now = time.now();
         if self.first.get().is_none() {
             self.first.set(Some((now - begun).saturating_sub(self.above.get())));
         }
         let result = pass();
-        self.above.set(self.above.get() + now.elapsed());
+        self.above.set(self.above.get() + time.since(now));
         result
     }
 }
 
 impl Probe {
-    pub(crate) fn new(timing: bool) -> Probe {
+    pub(crate) fn new(timing: Option<TimeSource>) -> Probe {
         Probe { timing, counts: Mutex::default() }
     }
 
@@ -71,18 +73,12 @@ impl Probe {
     }
 
     /// Measures one operator from its beginning to its end.
-    pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&OperatorWatch) -> R) -> R {
-        let begun = self.timing.then(Instant::now);
-        let watch = OperatorWatch {
-            timing: self.timing,
-            rows: Cell::new(0),
-            above: Cell::default(),
-            first: Cell::default(),
-            begun,
-        };
+    pub(super) fn watch<R>(&self, key: usize, run: impl FnOnce(&OperatorWatch<'_>) -> R) -> R {
+        let timing = self.timing.as_ref().map(|time| (time, time.now()));
+        let watch = OperatorWatch { rows: Cell::new(0), above: Cell::default(), first: Cell::default(), timing };
         let result = run(&watch);
-        let times = begun.map(|begun| {
-            let total = begun.elapsed().saturating_sub(watch.above.get());
+        let times = timing.map(|(time, begun)| {
+            let total = time.since(begun).saturating_sub(watch.above.get());
             let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             (ns(watch.first.get().unwrap_or(total)), ns(total))
         });

@@ -14,7 +14,6 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::SqlType;
 use types::ops::CallContext;
-use types::ops::context::clock_us;
 
 /// Query bound without a session.
 #[derive(Clone, Debug)]
@@ -58,7 +57,7 @@ impl Database {
             return Err(SqlError::unsupported("a query by itself that does more than read rows"));
         }
         let kinds = columns.iter().map(|column| column.kind).collect();
-        let context: Arc<dyn CallContext> = session.env_at(clock_us());
+        let context: Arc<dyn CallContext> = session.env_at(self.time.unix_us());
         Ok(QueryAlone { plan: query.logical.clone(), columns: columns.to_vec(), kinds, context })
     }
 }

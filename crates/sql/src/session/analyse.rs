@@ -10,12 +10,10 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use statement::stack;
 use std::sync::Arc;
-use std::time::Instant;
 use syntax::ast::{self, ExplainCommand, TransactionCommand};
 use syntax::grammar::{Parsed, parse};
 use syntax::tree::Tree;
 use types::SqlType;
-use types::ops::context::clock_us;
 
 impl Session {
     /// Splits a text into statements, for the simple protocol.
@@ -89,7 +87,7 @@ impl Session {
         types: &[u32],
         notices: &mut Vec<SqlError>,
     ) -> SqlResult<Arc<Statement>> {
-        let begun = Instant::now();
+        let begun = self.time.now();
         self.unbound = None;
         self.take_reloaded();
         let parsed = match parsed {
@@ -130,7 +128,7 @@ impl Session {
         };
         let given = types.iter().map(given).collect::<SqlResult<_>>()?;
         if self.block == TransactionBlock::None && !std::mem::replace(&mut self.is_timed, true) {
-            self.settings.forms.now_us = clock_us();
+            self.settings.forms.now_us = self.time.unix_us();
         }
         self.refresh_env();
         let tree = LargeValue::new(Tree::new(tree));
@@ -138,7 +136,7 @@ impl Session {
         let tree = tree.into_inner();
         let statement = Statement { tree, parameters, columns, class, ..Statement::of(text, bound) };
         Ok(Arc::new(match explain {
-            Some(options) => Explain::new(options, statement, begun.elapsed()).into_statement(text),
+            Some(options) => Explain::new(options, statement, self.time.since(begun)).into_statement(text),
             None => statement,
         }))
     }

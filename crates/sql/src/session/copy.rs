@@ -16,7 +16,6 @@ use statement::outcome::CommandTag;
 use statement::outcome::CopyShape;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::time::Instant;
 
 /// Size of the data that are inserted as one part of a statement.
 const PIECE_BYTES: usize = 1 << 16;
@@ -154,7 +153,7 @@ impl Session {
 
     /// Checks for a cancel of the COPY.
     fn copy_goes_on(&mut self) -> SqlResult<()> {
-        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let is_late = self.deadline.is_some_and(|deadline| self.time.is_past(deadline));
         if is_late || self.copy_flag.0.load(SeqCst) == CANCELLED {
             let error = self.told(engine::Error::Cancelled.into(), false);
             self.fail();

@@ -15,10 +15,8 @@ use settings::value::bytes;
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use std::sync::Arc;
-use std::time::Instant;
 use syntax::ast::{DeclareCommand, FetchCommand, FetchDirection, LockStrength, Query};
 use types::datum::Datum;
-use types::ops::context::clock_us;
 
 /// Bound `DECLARE`.
 #[derive(Debug)]
@@ -327,7 +325,7 @@ impl Session {
             is_scrollable,
             is_held: *is_held,
             is_binary: *is_binary,
-            since_us: clock_us(),
+            since_us: self.time.unix_us(),
             is_new: true,
             level: self.savepoints.len(),
             bytes,
@@ -383,7 +381,7 @@ impl Session {
     /// # Errors
     /// `57014` if the statement has exceeded its time limit. A cursor's run does not check that itself.
     fn check_cursor_time(&self) -> SqlResult<()> {
-        if self.analysis.0.get().is_some() && self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if self.analysis.0.get().is_some() && self.deadline.is_some_and(|deadline| self.time.is_past(deadline)) {
             return Err(SqlError::cancelled(Cancellation::StatementTimeout));
         }
         Ok(())

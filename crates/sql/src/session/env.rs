@@ -10,10 +10,10 @@ use settings::{Settings, VERSION};
 use statement::error::SqlResult;
 use statement::holdings::SessionHoldings;
 use statement::outcome::Signal;
+use statement::time::TimeSource;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use types::forms::Forms;
-use types::ops::context::clock_us;
 use types::ops::{CallContext, FunctionTable};
 
 /// State of a session that its statements run with. A clone shares the state of `random()`.
@@ -33,6 +33,8 @@ pub struct Env {
     /// The session's prepared statements and portals.
     pub(crate) names: SessionNames,
     pub(crate) naps: Naps,
+    /// Clock of the session.
+    time: TimeSource,
     /// Memory of the session's statements.
     pub holdings: Arc<SessionHoldings>,
     chance: Arc<SharedCallEffects>,
@@ -79,8 +81,8 @@ impl CallEffects {
 pub(crate) type SettingRequest = (String, Option<String>, bool);
 
 impl Env {
-    pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>) -> Env {
-        let seed = clock_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
+    pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>, time: TimeSource) -> Env {
+        let seed = time.unix_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
         Env {
             forms: Forms::default(),
             catalog_snapshot: None,
@@ -89,7 +91,8 @@ impl Env {
             backend_pid,
             settings,
             names: SessionNames::default(),
-            naps: Naps::default(),
+            naps: Naps::new(time.clone()),
+            time,
             holdings: SessionHoldings::new(backend_pid),
             chance: Arc::new(SharedCallEffects {
                 is_touched: AtomicBool::new(false),
@@ -155,6 +158,10 @@ impl CallContext for Env {
         self.statement_us
     }
 
+    fn clock_us(&self) -> i64 {
+        self.time.unix_us()
+    }
+
     fn user(&self) -> &str {
         &self.user
     }
@@ -217,7 +224,7 @@ impl SessionContext for Env {
 
 impl Default for Env {
     fn default() -> Env {
-        Env::new("postgres", 0, Arc::new(Settings::new("postgres")))
+        Env::new("postgres", 0, Arc::new(Settings::new("postgres")), TimeSource::system())
     }
 }
 

@@ -16,6 +16,7 @@ use query::plan::ColumnInfo;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
+use statement::time::TimeSource;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,16 +89,16 @@ impl Session {
         if options.analyze {
             let mut explaining = match self.explaining.take() {
                 Some(explaining) if self.is_parked || self.analysis.0.get().is_some() => explaining,
-                _ => ExplainRun::new(options),
+                _ => ExplainRun::new(options, &self.time),
             };
-            explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| since.elapsed());
+            explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| self.time.since(since));
             self.explaining = Some(explaining);
             let result = self.act_current(statement, values);
             let Some(mut explaining) = self.explaining.take() else { return result };
             match result? {
                 Step::Done(_) => {}
                 Step::Parked(parked) => {
-                    explaining.waits = Some(Instant::now());
+                    explaining.waits = Some(self.time.now());
                     self.explaining = Some(explaining);
                     return Ok(Step::Parked(parked));
                 }
@@ -126,7 +127,7 @@ impl Session {
             if path == ROW && !explaining.waited.is_zero() {
                 facts.push(fact("Lock Wait Time", ms(explaining.waited)));
             }
-            facts.push(fact("Execution Time", ms(explaining.begun.elapsed())));
+            facts.push(fact("Execution Time", ms(self.time.since(explaining.begun))));
         }
         let whole = ExplainOutput { plan: &plan, options, facts };
         let lines = pulse::preparing(|| Ok(if options.is_json { vec![json(&whole)] } else { text(&whole) }))?;
@@ -211,10 +212,10 @@ impl Session {
 }
 
 impl ExplainRun {
-    fn new(options: &ExplainOptions) -> ExplainRun {
+    fn new(options: &ExplainOptions, time: &TimeSource) -> ExplainRun {
         ExplainRun {
-            probe: Arc::new(Probe::new(options.timing())),
-            begun: Instant::now(),
+            probe: Arc::new(Probe::new(options.timing().then(|| time.clone()))),
+            begun: time.now(),
             waits: None,
             waited: Duration::ZERO,
             report: None,

@@ -64,6 +64,7 @@ use statement::outcome::CommandTag;
 use statement::planning::Planning;
 use statement::pulse::Watch;
 use statement::stack;
+use statement::time::TimeSource;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Instant;
@@ -84,6 +85,7 @@ pub struct Database {
     provider: Option<Arc<dyn catalog::Provider>>,
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
+    time: TimeSource,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.
@@ -241,6 +243,7 @@ enum TransactionBlock {
 /// Session of one client.
 pub struct Session {
     database: Database,
+    time: TimeSource,
     engine: engine::Session,
     /// Server settings as of the last reload that the session has taken.
     server: Arc<ServerSettings>,
@@ -336,7 +339,14 @@ impl Database {
             provider: None,
             server: Arc::default(),
             roles: Arc::new(Roles::of_a_fresh_server()),
+            time: TimeSource::system(),
         }
+    }
+
+    /// Sets the clock from which sessions take the time.
+    #[must_use]
+    pub fn with_time(self, time: TimeSource) -> Database {
+        Database { time, ..self }
     }
 
     /// Sets the analytics for large queries.
@@ -369,13 +379,14 @@ impl Database {
         let server = self.server.current();
         let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;
         let name = crate::system::locks::session_name(&user, backend_pid);
-        let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone())));
+        let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone()), self.time.clone()));
         // No settings have this version, so the first statement makes its environment and search path.
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
         let watch = Arc::new(run::EngineWatch(engine.canceller(), env.naps.clone()));
         Ok(Session {
             database: self.clone(),
+            time: self.time.clone(),
             advised: AdvisoryState::new(engine.advisory_locks()),
             engine,
             server,
@@ -403,7 +414,7 @@ impl Database {
             unbound: None,
             nap: None,
             stay: naps::StayLimit::default(),
-            bed: Arc::default(),
+            bed: naps::SessionSleep::new(self.time.clone()),
             analysis: queries::AnalysisGuard::default(),
             destination: Destination::Whole,
             explaining: None,
@@ -416,8 +427,8 @@ impl Database {
             deadline: None,
             has_timer: false,
             is_deep: false,
-            planning: Arc::default(),
-            message: Arc::default(),
+            planning: Arc::new(Planning::new(self.time.clone())),
+            message: Arc::new(Planning::new(self.time.clone())),
             leavings: DeferredDrops::default(),
             watch,
         })

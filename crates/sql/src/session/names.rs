@@ -12,7 +12,6 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use types::datum::Datum;
-use types::ops::context::clock_us;
 
 /// Names that the session shares with the environment of its statements, where system views read them.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +97,7 @@ impl Session {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
         }
-        let named = NamedStatement { statement: Arc::clone(statement), since_us: clock_us(), is_from_sql };
+        let named = NamedStatement { statement: Arc::clone(statement), since_us: self.time.unix_us(), is_from_sql };
         statements.insert(name.to_owned(), named);
         Ok(())
     }
@@ -130,7 +129,7 @@ impl Session {
             is_scrollable: false,
             is_held: false,
             is_binary: false,
-            since_us: clock_us(),
+            since_us: self.time.unix_us(),
             is_new: true,
             level: self.savepoints.len(),
             bytes: 0,

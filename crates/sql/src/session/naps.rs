@@ -12,6 +12,7 @@ use engine::Wake;
 use locked::{Locked, LockedResult};
 use statement::error::Cancellation;
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::time::TimeSource;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -35,11 +36,12 @@ pub(super) struct StayLimit {
 }
 
 /// The sleeps of the statement under way, as the functions that sleep see them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Naps(Arc<StatementNaps>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct StatementNaps {
+    time: TimeSource,
     /// True if the run is taken back. Spares most statements the lock.
     is_asked: AtomicBool,
     state: Mutex<NapState>,
@@ -62,6 +64,10 @@ struct NapState {
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Naps {
+    pub(super) fn new(time: TimeSource) -> Naps {
+        Naps(Arc::new(StatementNaps { time, is_asked: AtomicBool::new(false), state: Mutex::default() }))
+    }
+
     fn get(&self) -> MutexGuard<'_, NapState> {
         self.0.state.locked_anyway()
     }
@@ -108,7 +114,7 @@ impl Naps {
     /// Looks whether the statement has stayed for too long where it delays others. The error ends the run.
     pub(super) fn check_stay(&self) -> SqlResult<()> {
         let mut state = self.get();
-        if !state.is_on || state.stays_until.is_none_or(|until| Instant::now() < until) {
+        if !state.is_on || state.stays_until.is_none_or(|until| !self.0.time.is_past(until)) {
             return Ok(());
         }
         self.ask(&mut state, TakeBackReason::Move);
@@ -124,8 +130,8 @@ pub struct Nap {
 }
 
 /// Where a session sleeps.
-#[derive(Default)]
 pub(super) struct SessionSleep {
+    time: TimeSource,
     /// True if a statement has slept, or is about to. It changes under the lock, and spares statements that never sleep
     /// the lock.
     is_taken: AtomicBool,
@@ -146,6 +152,11 @@ impl std::fmt::Debug for SessionSleep {
 }
 
 impl SessionSleep {
+    pub(super) fn new(time: TimeSource) -> Arc<SessionSleep> {
+        let (is_taken, sleeper, ended) = Default::default();
+        Arc::new(SessionSleep { time, is_taken, sleeper, ended })
+    }
+
     fn get(&self) -> MutexGuard<'_, Sleeper> {
         self.sleeper.locked_anyway()
     }
@@ -206,7 +217,8 @@ impl Nap {
     pub(super) fn wait(&self) {
         let mut sleeper = self.bed.get();
         while !sleeper.is_cancelled
-            && let Some(left) = self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            && let left = self.bed.time.left(self.until)
+            && !left.is_zero()
         {
             let woken = self.bed.ended.wait_timeout(sleeper, left);
             sleeper = woken.anyway().0;
@@ -222,7 +234,7 @@ impl Session {
             Some(TakeBackReason::Move) | None => {
                 self.stay.is_moved_first = is_first;
                 // In what is left of its time.
-                let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                let left = self.deadline.map(|deadline| self.time.left(deadline));
                 self.engine.set_statement_timeout(left);
                 Parked::Elsewhere
             }
@@ -231,7 +243,7 @@ impl Session {
 
     /// The statement under way sleeps for so long, or until its time is over.
     fn fall_asleep(&mut self, asked: Duration) -> Nap {
-        let until = Instant::now() + asked;
+        let until = self.time.now() + asked;
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let nap = Nap { until, bed: Arc::clone(&self.bed) };
         self.nap = Some(nap.clone());
@@ -250,8 +262,8 @@ impl Session {
         }
         let Some(nap) = &self.nap else { return Ok(None) };
         let is_cancelled = self.bed.is_cancelled();
-        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if !is_cancelled && !is_late && Instant::now() < nap.until {
+        let is_late = self.deadline.is_some_and(|deadline| self.time.is_past(deadline));
+        if !is_cancelled && !is_late && !self.time.is_past(nap.until) {
             return Ok(Some(nap.clone()));
         }
         self.nap = None;
@@ -265,7 +277,7 @@ impl Session {
             }));
         }
         self.env.naps.get().passed += 1;
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = self.deadline.map(|deadline| self.time.left(deadline));
         self.engine.set_statement_timeout(left);
         Ok(None)
     }
@@ -273,7 +285,7 @@ impl Session {
     /// A statement that is run from now on, and has not ended after so long, parks as [`Parked::Elsewhere`]: who runs it has others
     /// to serve. Nothing: it may take its time.
     pub fn stay_for(&mut self, limit: Option<Duration>) {
-        self.stay.until = limit.map(|limit| Instant::now() + limit);
+        self.stay.until = limit.map(|limit| self.time.now() + limit);
     }
 
     pub(super) fn end_nap(&mut self) {

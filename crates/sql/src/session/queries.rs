@@ -350,7 +350,7 @@ impl Session {
         values: &[Datum],
         deadline: Option<Instant>,
     ) -> SqlResult<Option<AnalyticsStart>> {
-        let statement_us = types::ops::context::clock_us();
+        let statement_us = self.time.unix_us();
         let bound = statement.bound();
         let Some(snapshot) = self.snapshot(&bound, bound.known.reads(&query.rows))? else { return Ok(None) };
         Ok(Some(AnalyticsStart {

@@ -15,10 +15,8 @@ use query::plan::Hold;
 use statement::error::{SqlError, SqlResult};
 use statement::pulse::{self, Watch};
 use std::sync::Arc;
-use std::time::Instant;
 use types::datum::Datum;
 use types::forms::Forms;
-use types::ops::context::clock_us;
 
 /// Watch of a statement that runs in the engine.
 pub(super) struct EngineWatch(pub(super) engine::Canceller, pub(super) Naps);
@@ -146,7 +144,7 @@ impl Session {
         let statement_us = match self.is_parked {
             true => self.env.statement_us,
             false if is_first => self.settings.forms.now_us,
-            false => clock_us(),
+            false => self.time.unix_us(),
         };
         match self.wake_up()? {
             Some(nap) => return Ok(RunOutcome::Parked(Parked::Nap(nap))),
@@ -330,7 +328,7 @@ impl Session {
 
     /// Has the statement bound again; its time limit continues.
     fn moved<R>(&mut self) -> RunOutcome<R> {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = self.deadline.map(|deadline| self.time.left(deadline));
         self.engine.set_statement_timeout(left);
         self.is_parked = true;
         drop(self.env.take_asked());

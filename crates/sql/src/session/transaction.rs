@@ -10,7 +10,6 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
 use statement::outcome::TransactionStatus;
 use std::sync::Arc;
-use types::ops::context::clock_us;
 
 impl Session {
     pub(super) fn open_implicit(&mut self) {
@@ -23,7 +22,7 @@ impl Session {
         if self.block == TransactionBlock::None {
             // `'now'` in a statement that was analysed in this message is the same time.
             if !self.is_timed {
-                self.settings.forms.now_us = clock_us();
+                self.settings.forms.now_us = self.time.unix_us();
             }
             self.settings.begin();
         }

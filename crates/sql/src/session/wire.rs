@@ -138,7 +138,7 @@ impl Session {
     /// Of `statement_timeout`, if there is one, what the statement under way has left: all of it before it begins.
     pub fn time_left(&self) -> Option<Duration> {
         match self.has_timer {
-            true => self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            true => self.deadline.map(|deadline| self.time.left(deadline)),
             false => self.settings.statement_timeout(),
         }
     }
@@ -169,7 +169,7 @@ impl Session {
     /// COPY has the same to its end. Returns when the statement has taken too long.
     pub(super) fn begin_timer(&mut self) -> Option<Instant> {
         if !std::mem::replace(&mut self.has_timer, true) {
-            self.deadline = self.settings.statement_timeout().and_then(|timeout| Instant::now().checked_add(timeout));
+            self.deadline = self.settings.statement_timeout().and_then(|timeout| self.time.now().checked_add(timeout));
         }
         self.deadline
     }
@@ -181,7 +181,7 @@ impl Session {
 
     /// What a client is told of an error, where this session knows more about it than the engine.
     pub(super) fn told(&self, error: SqlError, has_waited: bool) -> SqlError {
-        let is_late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let is_late = self.deadline.is_some_and(|deadline| self.time.is_past(deadline));
         match error.engine() {
             Some(engine::Error::Cancelled) if is_late => {
                 error.with_message("canceling statement due to statement timeout")

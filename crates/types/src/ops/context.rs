@@ -12,7 +12,6 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::any::Any;
 use std::fmt::Debug;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Function that computes a value from its arguments alone.
 pub type PlainFunction = fn(&[Datum]) -> SqlResult<Datum>;
@@ -27,6 +26,9 @@ pub trait CallContext: Debug + Send + Sync + Any {
 
     /// Returns the start of the statement, in microseconds since 1970.
     fn statement_us(&self) -> i64;
+
+    /// Returns the present time, in microseconds since 1970.
+    fn clock_us(&self) -> i64;
 
     /// Returns the name of the role.
     fn user(&self) -> &str;
@@ -95,11 +97,6 @@ impl Eval {
         }
         .and_then(checked)
     }
-}
-
-/// Returns the current time, in microseconds since 1970.
-pub fn clock_us() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }
 
 /// Returns the start of the transaction, as a value of this type.

@@ -18,6 +18,10 @@ impl CallContext for NoSession {
         0
     }
 
+    fn clock_us(&self) -> i64 {
+        0
+    }
+
     fn user(&self) -> &str {
         "postgres"
     }

@@ -1,6 +1,5 @@
 //! Functions of clocks, settings, zones and random numbers, whose results depend on the session.
 
-use super::context::clock_us;
 use super::fields::zone_named;
 use super::get::{boolean, float, int, interval, text};
 use super::{Function, function, function_in};
@@ -59,7 +58,7 @@ fn at_zone(
 
 /// Returns the time in the form `Sat Nov 21 22:15:00.123456 2026 UTC`.
 fn time_of_day(env: &dyn super::CallContext) -> String {
-    let now = clock_us();
+    let now = env.clock_us();
     let (days, time) = split(env.forms().local(now));
     let civil = civil_of(days);
     let mut out = format!("{} ", &DAYS[(days + 4).rem_euclid(7) as usize][..3]);
@@ -160,7 +159,7 @@ pub(super) fn functions() -> Vec<Function> {
         now("now"),
         now("transaction_timestamp"),
         function_in("statement_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.statement_us()))),
-        volatile(function("clock_timestamp", &[], Timestamptz, |_| Ok(Datum::Timestamp(clock_us())))),
+        volatile(function_in("clock_timestamp", &[], Timestamptz, |_, env| Ok(Datum::Timestamp(env.clock_us())))),
         volatile(function_in("timeofday", &[], Text, |_, env| Ok(Datum::text(time_of_day(env))))),
         function("timezone", &[Text, Timestamptz], Timestamp, |a| at_zone(a, zone_of_text, to_local)),
         function("timezone", &[Text, Timestamp], Timestamptz, |a| at_zone(a, zone_of_text, to_moment)),
@@ -175,7 +174,7 @@ pub(super) fn functions() -> Vec<Function> {
         volatile(function_in("pg_sleep", &[Float8], Void, |a, env| sleep(float(&a[0])?, env))),
         volatile(function_in("pg_sleep_for", &[Span], Void, |a, env| sleep(seconds_of(interval(&a[0])?), env))),
         volatile(function_in("pg_sleep_until", &[Timestamptz], Void, |a, env| {
-            sleep((int(&a[0])?.saturating_sub(clock_us())) as f64 / 1e6, env)
+            sleep((int(&a[0])?.saturating_sub(env.clock_us())) as f64 / 1e6, env)
         })),
         function_in("pg_backend_pid", &[], Int4, |_, env| Ok(Datum::Int4(env.backend_pid() as i32))),
     ]
