@@ -84,8 +84,8 @@ impl Upstream {
     /// # Errors
     /// Certificates cannot be read.
     pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
-        let servers = Servers::new(url)?;
         let options = options.into();
+        let servers = Servers::new(url, options.time.clone())?;
         let internal = Arc::new(Internal::new(options.internal_priorities));
         let statements = SharedStatements::default();
         statements.repeated.turn(options.prepare);

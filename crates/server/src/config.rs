@@ -8,6 +8,7 @@ use crate::rules::HbaRule;
 use crate::stats::Stats;
 use crate::workers::{Dispatch, Workers};
 use settings::roles::Roles;
+use statement::time::TimeSource;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -65,6 +66,8 @@ pub struct Config {
     pub roles: Arc<Roles>,
     /// Certificate and key. Without them, encryption is refused.
     pub tls: Option<Arc<Tls>>,
+    /// Clock of the connections.
+    pub time: TimeSource,
 }
 
 impl Default for Config {
@@ -94,6 +97,7 @@ impl Default for Config {
             rules: HbaRule::of_a_fresh_server(),
             roles: Arc::new(Roles::of_a_fresh_server()),
             tls: None,
+            time: TimeSource::system(),
         }
     }
 }

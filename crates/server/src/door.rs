@@ -47,6 +47,7 @@ use marks::NeededMarks;
 use resources::Resources;
 use runaway::Runaways;
 use stage::Class;
+use statement::time::TimeSource;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
@@ -76,6 +77,7 @@ pub struct About {
 pub struct Door(Option<Arc<DoorShared>>);
 
 struct DoorShared {
+    time: TimeSource,
     began: Instant,
     state: Mutex<DoorState>,
     history: Mutex<history::GateHistory>,
@@ -134,10 +136,18 @@ impl Door {
     /// # Errors
     /// The settings describe no valid gate.
     pub fn new(options: &DoorOptions) -> Result<Door, SettingsError> {
-        if options.mode == Mode::Off { Ok(Door(None)) } else { Door::made(options) }
+        Door::timed(options, TimeSource::system())
     }
 
-    fn made(options: &DoorOptions) -> Result<Door, SettingsError> {
+    /// Creates one that takes the time from there.
+    ///
+    /// # Errors
+    /// The settings describe no valid gate.
+    pub fn timed(options: &DoorOptions, time: TimeSource) -> Result<Door, SettingsError> {
+        if options.mode == Mode::Off { Ok(Door(None)) } else { Door::made(options, time) }
+    }
+
+    fn made(options: &DoorOptions, time: TimeSource) -> Result<Door, SettingsError> {
         let mut gate = Gate::new(options.gate.clone())?;
         let controller = Controller::new(options.control.clone());
         // A found limit starts where the controller begins its search; the other modes keep the limit of the settings.
@@ -162,7 +172,8 @@ impl Door {
         };
         let asked = options.asked();
         Ok(Door(Some(Arc::new(DoorShared {
-            began: Instant::now(),
+            began: time.now(),
+            time,
             state: Mutex::new(state),
             history: Mutex::default(),
             alarm: Notify::new(),
@@ -185,16 +196,18 @@ impl Door {
     pub fn another(&self) -> Door {
         let options = |shared: &Arc<DoorShared>| shared.options.locked_anyway().clone();
         // Options that made one gate make another.
-        self.0.as_ref().map_or(Door(None), |shared| Door::made(&options(shared)).unwrap_or_default())
+        self.0
+            .as_ref()
+            .map_or(Door(None), |shared| Door::made(&options(shared), shared.time.clone()).unwrap_or_default())
     }
 
     /// Returns this admission control, which grants connections together with slots. If it admits everybody at once,
-    /// returns one that only grants connections.
-    pub fn granting(&self) -> Door {
+    /// returns one that only grants connections and takes the time from there.
+    pub fn granting(&self, time: &TimeSource) -> Door {
         let without_limit = || {
             let mut options = DoorOptions::default();
             (options.gate.lend_after, options.gate.stall_patience) = (None, None);
-            Door::made(&options)
+            Door::made(&options, time.clone())
         };
         if self.0.is_some() { self.clone() } else { without_limit().unwrap_or_default() }
     }
@@ -250,7 +263,7 @@ impl Door {
             owner: about.owner,
             pool: room.as_ref().map(|room| room.pool),
         };
-        let (ticket, entrance) = shared.with_at(shared.time(now), |state, now| {
+        let (ticket, entrance) = shared.with_at(shared.at(now), |state, now| {
             let (ticket, entrance) = state.gate.arrive(now, arrival).map_err(|refused| refusal(&refused))?;
             if entrance == Entrance::Waits {
                 state.waiting.insert(ticket);
@@ -284,12 +297,12 @@ impl DoorShared {
         self.state.is_poisoned()
     }
 
-    fn time(&self, now: Instant) -> Time {
+    fn at(&self, now: Instant) -> Time {
         Time::ZERO.after(now.saturating_duration_since(self.began))
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut DoorState, Time) -> R) -> R {
-        self.with_at(self.time(Instant::now()), act)
+        self.with_at(self.at(self.time.now()), act)
     }
 
     /// Calls `act` with the gate, and notifies the sessions that it concerns. A time in the past counts as the present

@@ -23,7 +23,7 @@ use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixS
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -186,7 +186,7 @@ impl<D: Front> Server<D> {
                 () = &mut shutdown => break,
                 Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
                 Some((io, origin)) = incoming.recv() => {
-                    let Some(stranger) = strangers.enter(Instant::now()) else {
+                    let Some(stranger) = strangers.enter(shared.config.time.now()) else {
                         shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
                         continue;

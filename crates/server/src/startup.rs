@@ -20,7 +20,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 use wire::Cancel;
@@ -67,11 +67,11 @@ impl<O: Opened> BegunSession<O> {
     pub async fn serve(self) {
         let BegunSession { conn, opened, site, place, is_logged } = self;
         let seen = Arc::clone(&site.seen);
-        let begun = Instant::now();
+        let (time, begun) = (conn.time.clone(), conn.time.now());
         opened.serve(conn, site).await;
         if is_logged {
             let (pid, user) = (seen.pid(), seen.user());
-            tracing::info!(pid, user, seconds = begun.elapsed().as_secs_f64(), "a session has ended");
+            tracing::info!(pid, user, seconds = time.since(begun).as_secs_f64(), "a session has ended");
         }
         drop(place);
     }
@@ -91,7 +91,7 @@ pub(crate) async fn begin<D: Front>(
         begun = get_known(shared, io, origin, ending, Some(stranger)) => begun,
         () = way.notified() => {
             shared.config.stats.turned_away.fetch_add(1, Relaxed);
-            if let Some(left_out) = shared.attempts.line(address, Instant::now()) {
+            if let Some(left_out) = shared.attempts.line(address, shared.config.time.now()) {
                 let from = address.map(|address| address.to_string());
                 tracing::info!(from, left_out, "a connection that has not proved who it is gave way to others");
             }
@@ -108,7 +108,7 @@ async fn get_known<D: Front>(
     ending: Ending,
     mut stranger: Option<Stranger>,
 ) -> Option<BegunSession<D::Opened>> {
-    let mut conn = Conn::new(io, ending);
+    let mut conn = Conn::new(io, ending, shared.config.time.clone());
     conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();
     let begun = log_in(shared, &mut conn, &mut origin, &mut user, &mut stranger);
@@ -136,14 +136,15 @@ async fn get_known<D: Front>(
     if let Some(error) = error {
         shared.config.stats.turned_away.fetch_add(1, Relaxed);
         let from = origin.address.map(|address| address.to_string());
-        if let Some(left_out) = shared.attempts.line(origin.address, Instant::now()) {
+        let now = shared.config.time.now();
+        if let Some(left_out) = shared.attempts.line(origin.address, now) {
             let (state, reason) = (error.state(), error.message());
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
         if error.state() == SqlState::INVALID_PASSWORD {
             // The connection counts neither as a stranger nor as a client now. If the client or the server goes
             // meanwhile, nothing keeps it.
-            let delay = shared.attempts.failed(origin.address, &user, Instant::now());
+            let delay = shared.attempts.failed(origin.address, &user, now);
             let gone = async {
                 while conn.fill().await.is_ok() {
                     conn.input.clear();
@@ -223,7 +224,7 @@ async fn log_in<D: Front>(
     let place = shared.registry.enter(&wish.user, standing, most)?;
     *stranger = None;
     let from = origin.address.map(|address| address.to_string());
-    let seen = SessionStats::new(place.pid, &wish.user, &wish.database, from);
+    let seen = SessionStats::new(place.pid, &wish.user, &wish.database, from, &shared.config.time);
     let connect = Connect {
         user: wish.user,
         database: wish.database,
@@ -245,7 +246,7 @@ async fn log_in<D: Front>(
     }
     conn.replies.key(place.pid, place.secret);
     let left_out = match shared.config.log_connections {
-        true => shared.attempts.session(origin.address, Instant::now()),
+        true => shared.attempts.session(origin.address, shared.config.time.now()),
         false => None,
     };
     if let Some(left_out) = left_out {
@@ -345,7 +346,7 @@ impl<D> ServerState<D> {
         match error {
             Unencrypted::Stop(stop) => stop,
             Unencrypted::Failed(error) => {
-                if let Some(left_out) = self.attempts.line(origin.address, Instant::now()) {
+                if let Some(left_out) = self.attempts.line(origin.address, self.config.time.now()) {
                     tracing::info!(%error, left_out, "a client could not be encrypted");
                 }
                 Gone::Client.into()
@@ -475,7 +476,7 @@ async fn authenticate<D: Front>(
                 shared.front.mistrust(user);
                 // The client learns only that its password is wrong.
                 if let Some(why) = unusable
-                    && shared.attempts.line(origin.address, Instant::now()).is_some()
+                    && shared.attempts.line(origin.address, shared.config.time.now()).is_some()
                 {
                     tracing::info!(user, why, "no password of this user is right");
                 }

@@ -8,11 +8,12 @@ use stage::Class;
 use stage::observe::{ActivityRow, Observe, StageRow, StatementRow, Times};
 use statement::outcome::Signal;
 use statement::outcome::TransactionStatus;
+use statement::time::TimeSource;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use syntax::normalised;
 use wire::End;
 use wire::wait::Gone;
@@ -210,21 +211,16 @@ const BELOW: u8 = 6;
 /// Name of the state of a long statement by rows, on a thread below others. The views show it as active, or as starved.
 pub const BELOW_STATE: &str = "below";
 
-fn now_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-}
-
 impl SessionStats {
     /// Entry of a session that begins now.
-    pub fn new(pid: i32, user: &str, database: &str, client: Option<String>) -> SessionStats {
+    pub fn new(pid: i32, user: &str, database: &str, client: Option<String>, time: &TimeSource) -> SessionStats {
         let seen = SessionStats {
             pid,
             user: user.to_owned(),
             database: database.to_owned(),
             client,
-            session_start: Instant::now(),
-            session_start_us: now_us(),
+            session_start: time.now(),
+            session_start_us: time.unix_us(),
             end: Arc::default(),
             query_start_us: AtomicI64::new(0),
             state: AtomicU8::new(0),

@@ -13,7 +13,6 @@ use sql::session::{Outcome, Statement, bytes_of_rows};
 use statement::SqlResult;
 use statement::outcome::{CommandTag, TransactionStatus};
 use std::sync::Arc;
-use std::time::Instant;
 use types::Datum;
 use wire::Stop;
 use wire::errors;
@@ -111,7 +110,7 @@ impl Session {
         self.begin_parse(name, text)?;
         let text: Arc<str> = text.into();
         let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
-        self.seen.announce(&text, self.sql.class(), Instant::now());
+        self.seen.announce(&text, self.sql.class(), self.conn.now);
         let prepared = self.aside(move |sql| {
             let statement = sql.prepare_once(&text, &types)?;
             let (totals, generation) = (stats.statement(&text), door.generation());

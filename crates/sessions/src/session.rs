@@ -26,7 +26,7 @@ use statement::error::Cancellation;
 use statement::outcome::{CommandTag, TransactionStatus};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::vec;
 use types::Datum;
 use wire::Cancel;
@@ -436,7 +436,7 @@ impl Session {
         if let Some(slot) = self.slot.take()
             && !has_failed
         {
-            slot.done(Instant::now());
+            slot.done(self.conn.time.now());
         }
     }
 
@@ -526,7 +526,7 @@ impl Session {
 
     /// Waits until the parked work can go on.
     pub(crate) async fn wait(&mut self, parked: &Parked) -> Result<(), Gone> {
-        let begun = Instant::now();
+        let begun = self.conn.time.now();
         let is_lock = matches!(parked, Parked::Lock(_));
         if matches!(parked, Parked::Analysis(_) | Parked::Rows(..)) {
             self.seen.set_analysed();
@@ -542,7 +542,7 @@ impl Session {
             self.stall(false);
         }
         self.seen.set_waiting(false);
-        self.spent.wait += begun.elapsed();
+        self.spent.wait += self.conn.time.since(begun);
         waited
     }
 

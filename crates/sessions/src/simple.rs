@@ -11,7 +11,6 @@ use server::door::Marks;
 use server::stats::StatementTotals;
 use sql::session::{Outcome, Statement, StatementText};
 use std::sync::Arc;
-use std::time::Instant;
 use wire::Stop;
 use wire::reply::Formats;
 
@@ -32,7 +31,7 @@ impl Session {
             true => self.sql.split(text)?,
             false => {
                 let text: Arc<str> = text.into();
-                self.seen.announce(&text, self.sql.class(), Instant::now());
+                self.seen.announce(&text, self.sql.class(), self.conn.now);
                 self.aside(move |sql| sql.split(&text)).await??
             }
         };
@@ -71,7 +70,7 @@ impl Session {
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
-        self.seen.announce(&text, self.sql.class(), Instant::now());
+        self.seen.announce(&text, self.sql.class(), self.conn.now);
         let mut part = std::mem::take(part);
         let (statement, totals, marks) = loop {
             let (stats, door) = (Arc::clone(&self.stats), self.door.clone());

@@ -15,6 +15,7 @@ use engine::Wake;
 use engine::memory::{MESSAGES, has_room};
 use socket2::SockRef;
 use statement::SqlError;
+use statement::time::TimeSource;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
@@ -273,6 +274,8 @@ pub struct Conn {
     pub is_due: bool,
     /// Longest time for which the client may be silent.
     pub idle_limit: Option<Duration>,
+    /// Clock of the connection.
+    pub time: TimeSource,
     /// Remaining bytes of a `CopyData` that is read piece by piece.
     pub(crate) copy_left: usize,
     /// Time that writing has taken.
@@ -345,15 +348,16 @@ impl Lifted {
 
 impl Conn {
     /// Creates a connection over a stream.
-    pub fn new(io: Box<dyn Io>, ending: Ending) -> Conn {
+    pub fn new(io: Box<dyn Io>, ending: Ending, time: TimeSource) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
-        let (flushing, now, unfinished) = (Duration::ZERO, Instant::now(), Unfinished::default());
+        let (flushing, now, unfinished) = (Duration::ZERO, time.now(), Unfinished::default());
         Conn {
             io,
             input,
             replies,
             is_due: false,
             idle_limit: None,
+            time,
             copy_left: 0,
             flushing,
             now,
@@ -391,17 +395,18 @@ impl Conn {
         if let Poll::Ready(sent) = sent {
             return Poll::Ready(sent.map_err(|_| Gone::Client));
         }
+        let clock = &self.time;
         let until = |since: Instant, time: Duration| {
-            since.checked_add(time).map(|until| Box::pin(tokio::time::sleep_until(until.into())))
+            since.checked_add(time).map(|until| Box::pin(tokio::time::sleep_until(clock.timer_at(until).into())))
         };
         let stall = self.stall.get_or_insert_with(|| {
-            let since = Instant::now();
+            let since = clock.now();
             let first = self.send_limit.map_or(STALL, |limit| limit.min(STALL));
             Stall { since, timer: until(since, first), is_long: false }
         });
         while let Some(timer) = &mut stall.timer {
             ready!(timer.as_mut().poll(cx));
-            let stalled = stall.since.elapsed();
+            let stalled = clock.since(stall.since);
             if let Some(limit) = self.send_limit.filter(|&limit| limit <= stalled) {
                 self.replies.out.clear();
                 // Bytes that an encrypted stream still holds are not waited for.
@@ -452,7 +457,7 @@ impl Conn {
             }
         };
         let read = match self.idle_limit {
-            Some(limit) => tokio::time::timeout(limit, read).await.unwrap_or(Err(Gone::Idle)),
+            Some(limit) => within(&self.time, limit, read).await.unwrap_or(Err(Gone::Idle)),
             None => read.await,
         };
         if WAIT <= self.lap() {
@@ -474,7 +479,7 @@ impl Conn {
 
     /// Returns the time that has passed since the clock was last read.
     pub fn lap(&mut self) -> Duration {
-        let before = mem::replace(&mut self.now, Instant::now());
+        let before = mem::replace(&mut self.now, self.time.now());
         self.now.saturating_duration_since(before)
     }
 
@@ -582,7 +587,7 @@ impl Conn {
     ) -> Result<(), Gone> {
         let waiting = waiter.begin();
         on_ready(Arc::clone(waiter) as Arc<dyn Wake>);
-        let until = until.map(tokio::time::Instant::from_std);
+        let until = until.map(|until| self.time.timer_at(until));
         tokio::select! {
             biased;
             () = waiting.told() => Ok(()),
@@ -637,7 +642,7 @@ impl Conn {
         }
         let mut cancelled = std::pin::pin!(end.cancelled());
         cancelled.as_mut().enable();
-        let until = timeout.and_then(|timeout| self.now.checked_add(timeout)).map(tokio::time::Instant::from_std);
+        let until = timeout.and_then(|timeout| self.now.checked_add(timeout)).map(|until| self.time.timer_at(until));
         tokio::select! {
             biased;
             done = &mut job => Ok(done),
@@ -665,8 +670,9 @@ impl Conn {
     ) -> R {
         let mut job = std::pin::pin!(job);
         let end = self.ending.end.clone();
+        let until =
+            timeout.and_then(|timeout| self.time.now().checked_add(timeout)).map(|until| self.time.timer_at(until));
         let must_end = async {
-            let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
             let cancelled = async {
                 match &end {
                     Some(end) => end.cancelled().await,
@@ -675,7 +681,7 @@ impl Conn {
             };
             tokio::select! {
                 () = cancelled => {}
-                () = over(until.map(tokio::time::Instant::from_std)) => {}
+                () = over(until) => {}
             }
         };
         let mut must_end = std::pin::pin!(must_end);
@@ -756,10 +762,23 @@ pub fn write(
     Poll::Ready(Ok(()))
 }
 
+/// Returns the result of a job that is ready within this time; `None` if it is not.
+async fn within<R>(time: &TimeSource, limit: Duration, job: impl Future<Output = R>) -> Option<R> {
+    let Some(until) = time.now().checked_add(limit) else { return Some(job.await) };
+    let mut job = std::pin::pin!(job);
+    loop {
+        match tokio::time::timeout_at(time.timer_at(until).into(), job.as_mut()).await {
+            Ok(done) => return Some(done),
+            Err(_) if time.is_past(until) => return None,
+            Err(_) => {}
+        }
+    }
+}
+
 /// Waits until this time; for ever, if there is none.
-async fn over(until: Option<tokio::time::Instant>) {
+async fn over(until: Option<Instant>) {
     match until {
-        Some(until) => tokio::time::sleep_until(until).await,
+        Some(until) => tokio::time::sleep_until(until.into()).await,
         None => std::future::pending().await,
     }
 }

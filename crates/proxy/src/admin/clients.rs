@@ -5,24 +5,22 @@ use crate::ProxyState;
 use server::stats::Stats;
 use stage::observe::{ActivityRow, Observe};
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Time in microseconds for which a client has waited for admission or a connection; 0 if it does not wait.
-pub(super) fn waited_us(row: &ActivityRow) -> usize {
+pub(super) fn waited_us(row: &ActivityRow, now_us: i64) -> usize {
     if row.state != "waiting" {
         return 0;
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    usize::try_from(now - row.query_start_us).unwrap_or(0)
+    usize::try_from(now_us - row.query_start_us).unwrap_or(0)
 }
 
 pub(super) fn table(shared: &ProxyState, stats: &Stats) -> ResultTable {
     let sights = shared.all_pools().into_iter().flat_map(|pool| pool.sights());
     let servers: HashMap<i32, i32> = sights.filter_map(|sight| Some((sight.client()?, sight.pid))).collect();
+    let now_us = shared.nodes.time().unix_us();
     let line = |row: ActivityRow| {
         let link = servers.get(&row.pid).map_or_else(String::new, |&server| pointer('S', server));
-        let waited = waited_us(&row);
+        let waited = waited_us(&row, now_us);
         vec![
             ("type", text("C")),
             ("user", text(&row.user)),

@@ -49,8 +49,9 @@ fn all(shared: &ProxyState, stats: &Stats) -> BTreeMap<(String, String), PoolSum
         sums.servers_active = sights.iter().filter(|sight| sight.client().is_some()).count();
         sums.servers_idle = sights.len() - sums.servers_active;
     }
+    let now_us = shared.nodes.time().unix_us();
     for row in stats.activity() {
-        let waited = waited_us(&row);
+        let waited = waited_us(&row, now_us);
         let sums = all.entry((row.database, row.user)).or_default();
         *(if row.state == "waiting" { &mut sums.waiting } else { &mut sums.active }) += 1;
         sums.waited_us = sums.waited_us.max(waited);

@@ -47,7 +47,7 @@ pub(super) fn table(shared: &ProxyState) -> ResultTable {
         // Unknown values are NULL: nobody has asked, a standby writes no timeline, there is no gate.
         let timeline = word.said.timeline;
         line.extend((timeline != 0).then(|| ("timeline", Datum::Int8(timeline.into()))));
-        let asked = word.asked.map(|asked| asked.elapsed().as_secs_f64() * 1e3);
+        let asked = word.asked.map(|asked| shared.nodes.time().since(asked).as_secs_f64() * 1e3);
         line.extend(asked.map(|ms| ("asked_ms_ago", Datum::Float8(ms))));
         let hint = || format!("ACCEPT '{}' makes it the primary; see docs/split-brain.md", node.name);
         line.push(("hint", text(&if node.is_acceptable() { hint() } else { String::new() })));

@@ -54,8 +54,8 @@ impl Consent {
         self.last.locked()
     }
 
-    fn is_fresh(&self) -> bool {
-        self.last().asked.is_some_and(|asked| asked.elapsed() < FRESH)
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.last().asked.is_some_and(|asked| now.saturating_duration_since(asked) < FRESH)
     }
 
     /// Forgets the time of the last answer, so that the next login asks.
@@ -88,9 +88,9 @@ impl Consent {
     }
 
     /// Notes an answer of the server; returns true if it differs from the one before.
-    fn heard(&self, mut words: AnswerRows) -> bool {
+    fn heard(&self, mut words: AnswerRows, now: Instant) -> bool {
         let mut last = self.last();
-        last.asked = Some(Instant::now());
+        last.asked = Some(now);
         // The settings of an existing session say nothing about those of later ones.
         let deadline = words.first_mut().filter(|row| DEADLINE < row.len()).map(|row| row.swap_remove(DEADLINE));
         last.has_deadline = deadline.flatten().as_deref() == Some("t");
@@ -149,7 +149,7 @@ impl Upstream {
         let found = leftovers::ask(server, &asked, &pool.user).await?;
         server.settings = Arc::new(found.settings);
         let welcome = LoginParameters { settings: Arc::clone(&server.settings), params: Arc::clone(&server.params) };
-        pool.put(taken, Instant::now());
+        pool.put(taken, pool.nodes.time().now());
         pool.remember(asked, welcome.clone());
         Ok(welcome)
     }
@@ -157,12 +157,12 @@ impl Upstream {
 
 /// Asks, if the last answer is too old.
 async fn confirm(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
-    let consent = &pool.consent;
-    if consent.is_fresh() {
+    let (consent, time) = (&pool.consent, pool.nodes.time());
+    if consent.is_fresh(time.now()) {
         return Ok(());
     }
     let _asking = consent.asking.lock().await;
-    if consent.is_fresh() {
+    if consent.is_fresh(time.now()) {
         return Ok(());
     }
     let is_known = consent.last().words.is_some();
@@ -176,14 +176,14 @@ async fn confirm(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
         Ok(asked) => asked,
         Err(_) => {
             // Other logins need not wait as long.
-            consent.last().asked = Some(Instant::now());
+            consent.last().asked = Some(time.now());
             Ok(())
         }
     }
 }
 
 async fn ask(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
-    let begun = Instant::now();
+    let begun = pool.nodes.time().now();
     let (mut taken, _passage) = pool.take_open(target).await?;
     let words = match taken.server.ask_again(&format!("{WITHOUT_DEADLINE}{}", question(&pool.user))).await {
         Ok(words) => words,
@@ -193,12 +193,12 @@ async fn ask(pool: &Arc<Pool>, target: TargetRole) -> Result<(), SqlError> {
     };
     let was_let_in = begun <= taken.server.born;
     let node = Arc::clone(&taken.node);
-    pool.put(taken, Instant::now());
+    pool.put(taken, pool.nodes.time().now());
     let may = words.first().and_then(|row| row.get(1)).and_then(Option::as_deref) == Some("t");
     if !may && !was_let_in {
         pool.is_let_in(&node).await?;
     }
-    if pool.consent.heard(words) {
+    if pool.consent.heard(words, pool.nodes.time().now()) {
         pool.reconnect();
         pool.forget_welcomes();
     }
@@ -225,17 +225,18 @@ mod tests {
 
     #[test]
     fn only_other_words_are_news() {
-        let consent = Consent::default();
+        let (consent, now) = (Consent::default(), Instant::now());
         let words = |text: &str| vec![vec![Some(text.to_owned())]];
-        assert!(!consent.is_fresh());
-        assert!(!consent.heard(words("a")) && !consent.heard(words("a")) && consent.is_fresh());
-        assert!(consent.heard(words("b")) && consent.heard(Vec::new()));
+        assert!(!consent.is_fresh(now));
+        assert!(!consent.heard(words("a"), now) && !consent.heard(words("a"), now) && consent.is_fresh(now));
+        assert!(consent.heard(words("b"), now) && consent.heard(Vec::new(), now));
+        assert!(consent.is_fresh(now + FRESH - Duration::from_millis(1)) && !consent.is_fresh(now + FRESH));
         consent.forget();
-        assert!(!consent.is_fresh() && !consent.heard(Vec::new()));
+        assert!(!consent.is_fresh(now) && !consent.heard(Vec::new(), now));
         // One connection is older than its role's time limit, and one is younger.
         let words = |deadline: &str| vec![["1", "t", "", "f", "", deadline].map(|word| Some(word.to_owned())).to_vec()];
-        assert!(consent.heard(words("f")) && !consent.has_deadline());
-        assert!(!consent.heard(words("t")) && consent.has_deadline());
-        assert!(consent.heard(Vec::new()) && !consent.has_deadline());
+        assert!(consent.heard(words("f"), now) && !consent.has_deadline());
+        assert!(!consent.heard(words("t"), now) && consent.has_deadline());
+        assert!(consent.heard(Vec::new(), now) && !consent.has_deadline());
     }
 }

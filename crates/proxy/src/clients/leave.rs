@@ -13,7 +13,7 @@ use bytes::Buf;
 use statement::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time for which the requests of a client that has gone may run before they are cancelled.
 const LAST_TIME: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
     };
     // The next transaction that is admitted finds it there.
     if taken.server.line.is_clear() {
-        let now = Instant::now();
+        let now = pool.nodes.time().now();
         pool.put(taken, now);
         return leave(now);
     }
@@ -40,7 +40,7 @@ pub(crate) fn put_back(link: Box<Link>, pool: &Arc<Pool>) {
     let pool = Arc::clone(pool);
     tokio::spawn(async move {
         taken.server.line.cleared().await;
-        let now = Instant::now();
+        let now = pool.nodes.time().now();
         pool.put(taken, now);
         leave(now);
     });

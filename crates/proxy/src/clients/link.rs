@@ -22,7 +22,6 @@ use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 use tokio::io::AsyncReadExt;
 use wire::conn::write;
 use wire::wait::Gone;
@@ -157,7 +156,7 @@ impl Link {
         }
         let has_failed = std::mem::take(&mut self.has_failed);
         match self.turn.take() {
-            Some(turn) if !has_failed => turn.done(Instant::now()),
+            Some(turn) if !has_failed => turn.done_now(),
             turn => drop(turn),
         }
     }

@@ -22,7 +22,7 @@ use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use wire::Stop;
 use wire::conn::Conn;
@@ -449,7 +449,7 @@ impl Talk {
         let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
         let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
-        let arrived = Instant::now();
+        let arrived = self.conn.time.now();
         let text = self.shown.message(names, kind, body);
         // Other messages are about statements that were sent before.
         let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
@@ -463,14 +463,14 @@ impl Talk {
     pub(crate) fn show_query(&mut self, length: usize) {
         if !mem::take(&mut self.is_shown) {
             let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
-            self.seen.show_next(self.shown.text(text), Instant::now());
+            self.seen.show_next(self.shown.text(text), self.conn.time.now());
         }
     }
 
     /// Shows the statement of this name, which is sent to the server.
     pub(crate) fn show_statement(&mut self, name: &[u8]) {
         if !mem::take(&mut self.is_shown) {
-            self.seen.show_next(self.shown.statement(&self.client.names, name), Instant::now());
+            self.seen.show_next(self.shown.statement(&self.client.names, name), self.conn.time.now());
         }
     }
 

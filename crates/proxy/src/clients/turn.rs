@@ -14,6 +14,7 @@ use server::door::{About, Room, RoomPlace, Slot, TurnedAway};
 use server::stats::{StatementStage, Stats};
 use stage::Class;
 use statement::SqlError;
+use statement::time::TimeSource;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -32,6 +33,7 @@ pub(crate) struct TransactionRequest {
 
 /// Turn of a transaction, from its admission to its end.
 pub(crate) struct Turn {
+    time: TimeSource,
     slot: Option<Slot>,
     passage: ActiveTransaction,
     _presence: NodePresence,
@@ -72,6 +74,10 @@ async fn waited<T>(job: impl Future<Output = T>) -> (T, bool) {
 }
 
 impl TransactionRequest {
+    fn time(&self) -> &TimeSource {
+        self.pool.nodes.time()
+    }
+
     /// Waits for a turn and a connection.
     pub(crate) async fn connected(self) -> Result<(TakenConn, Turn), TurnedAway> {
         let nodes = &self.pool.nodes;
@@ -129,9 +135,9 @@ impl TransactionRequest {
             let Err(TakeError { why: TakeErrorKind::Full(ceiling), .. }) = taken else {
                 return Ok((slot, waits, taken));
             };
-            let again = Instant::now();
+            let again = self.time().now();
             Box::pin(pool.in_patience(node, waits.came, slot.wait_again(ceiling))).await??;
-            *waits.at_door.get_or_insert_default() += again.elapsed();
+            *waits.at_door.get_or_insert_default() += self.time().since(again);
         }
     }
 
@@ -154,10 +160,10 @@ impl TransactionRequest {
         room: Option<&Arc<Room>>,
     ) -> Result<(Slot, WaitTimes), TurnedAway> {
         let mut since = self.arrived;
-        let mut came = if is_late { Instant::now() } else { since };
+        let mut came = if is_late { self.time().now() } else { since };
         if self.pool.database.is_paused() {
             self.pool.database.opened().await;
-            since = Instant::now();
+            since = self.time().now();
             came = since;
         }
         let entering = node.door.enter_for(self.about, room, came);
@@ -168,7 +174,7 @@ impl TransactionRequest {
                 (Ok(slot), has_waited)
             }
         };
-        let at_door = has_waited.then(|| came.elapsed());
+        let at_door = has_waited.then(|| self.time().since(came));
         Ok((slot??, WaitTimes { since, came, at_door, has_waited }))
     }
 
@@ -176,13 +182,14 @@ impl TransactionRequest {
         let class = self.about.class;
         let mut begun = waits.since;
         if waits.has_waited {
-            begun = Instant::now();
+            begun = self.time().now();
             passage.waited(begun.saturating_duration_since(waits.since));
         }
         if let Some(time) = waits.at_door {
             self.stats.stage(class, StatementStage::Gate, time);
         }
         Turn {
+            time: self.time().clone(),
             slot: Some(slot),
             passage,
             _presence: presence,
@@ -243,6 +250,12 @@ impl Turn {
         self.slot.as_ref()?.runaway()
     }
 
+    /// Records that the transaction has completed just now.
+    pub(crate) fn done_now(self) {
+        let now = self.time.now();
+        self.done(now);
+    }
+
     /// Records that the transaction has completed.
     pub(crate) fn done(mut self, now: Instant) {
         self.slot.take().into_iter().for_each(|slot| slot.done(now));
@@ -252,7 +265,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let run = self.ended.unwrap_or_else(Instant::now).saturating_duration_since(self.begun);
+        let run = self.ended.unwrap_or_else(|| self.time.now()).saturating_duration_since(self.begun);
         self.stats.stage(self.class, StatementStage::Run, run);
         self.passage.count(self.statements, run);
     }

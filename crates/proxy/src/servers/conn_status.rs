@@ -6,8 +6,9 @@
 use crate::clients::cancel_request::ServerCancel;
 use crate::servers::url::ServerAddress;
 use gate::Ticket;
+use statement::time::TimeSource;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Description of a server connection.
 #[derive(Debug)]
@@ -27,13 +28,12 @@ pub(crate) struct ConnStatus {
 }
 
 impl ConnStatus {
-    pub(crate) fn new(line: &ServerCancel) -> ConnStatus {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    pub(crate) fn new(line: &ServerCancel, time: &TimeSource) -> ConnStatus {
         ConnStatus {
             host: line.host().clone(),
             pid: line.pid(),
-            born: Instant::now(),
-            born_us: i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            born: time.now(),
+            born_us: time.unix_us(),
             client: AtomicI32::new(0),
             taken_us: AtomicU64::new(0),
             ticket: AtomicU64::new(0),

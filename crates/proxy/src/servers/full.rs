@@ -9,6 +9,7 @@
 use crate::servers::node::Node;
 use crate::servers::pool::{Pool, Shelf, TakeError, TakeErrorKind};
 use locked::Locked;
+use statement::time::TimeSource;
 use statement::{SqlError, SqlState};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -25,6 +26,7 @@ const ALONE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Pools without a spare connection.
 pub(crate) struct FullPools {
+    time: TimeSource,
     begun: Instant,
     /// Time at which a client last got a connection, in milliseconds since `begun`.
     moved_ms: AtomicU64,
@@ -38,9 +40,10 @@ pub(crate) struct FullPools {
 }
 
 impl FullPools {
-    pub(crate) fn new() -> FullPools {
+    pub(crate) fn new(time: TimeSource) -> FullPools {
         FullPools {
-            begun: Instant::now(),
+            begun: time.now(),
+            time,
             moved_ms: AtomicU64::new(0),
             alone: Mutex::default(),
             is_alone: Notify::new(),
@@ -51,7 +54,7 @@ impl FullPools {
 
     /// Notes that a client has got a connection.
     pub(crate) fn moves(&self) {
-        self.moved_ms.store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Relaxed);
+        self.moved_ms.store(u64::try_from(self.time.since(self.begun).as_millis()).unwrap_or(u64::MAX), Relaxed);
     }
 
     fn moved(&self) -> Instant {
@@ -74,7 +77,7 @@ impl Pool {
         let shelf = self.shelf(node);
         let (count, full) = (shelf.count.load(SeqCst), &shelf.full);
         if count == 0 {
-            full.alone.locked_anyway().get_or_insert_with(|| (Instant::now(), error.clone()));
+            full.alone.locked_anyway().get_or_insert_with(|| (full.time.now(), error.clone()));
             full.is_alone.notify_waiters();
         }
         full.is_bounded.store(true, SeqCst);
@@ -120,10 +123,10 @@ impl Pool {
             let is_alone = shelf.full.is_alone.notified();
             let (until, error) = self.hope(shelf, since);
             match error {
-                Some(error) if until <= Instant::now() => return error,
+                Some(error) if shelf.full.time.is_past(until) => return error,
                 _ => {}
             }
-            let _ = tokio::time::timeout_at(until.into(), is_alone).await;
+            let _ = tokio::time::timeout_at(shelf.full.time.timer_at(until).into(), is_alone).await;
         }
     }
 
@@ -138,7 +141,7 @@ impl Pool {
         }
         if !shelf.room.is_full() {
             // The client waits for a slot.
-            return (Instant::now() + patience.max(AGAIN), None);
+            return (shelf.full.time.now() + patience.max(AGAIN), None);
         }
         let error = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "no connection to the server became free")
             .detail(format!(

@@ -10,7 +10,7 @@ use crate::servers::server_conn::{QuestionFailed, ServerConn};
 use crate::servers::succession::{ServerReport, TimelineHistory, position};
 use statement::{SqlError, SqlState};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time after which a server that has not answered is down.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ impl NodeWatch {
         loop {
             let found = tokio::time::timeout(ANSWER_TIME, self.look(&node)).await;
             let Some(nodes) = nodes.upgrade() else { return };
-            node.word().asked = Some(Instant::now());
+            node.word().asked = Some(nodes.time().now());
             match found {
                 Ok(Ok(said)) => nodes.has_said(&node, said),
                 Ok(Err(failed)) => {

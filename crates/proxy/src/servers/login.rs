@@ -11,6 +11,7 @@ use crate::servers::server_conn::{QuestionFailed, ServerConn, error_of};
 use crate::servers::url::{ServerAddress, SslMode, Url};
 use crate::statements::message;
 use bytes::BytesMut;
+use statement::time::TimeSource;
 use statement::{SqlError, SqlState};
 use std::io;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct Servers {
     pub(crate) url: Url,
     pub(crate) encryption: Option<Arc<ClientConfig>>,
     pub(crate) passwords: Arc<Passwords>,
+    /// Clock of everything that deals with them.
+    pub(crate) time: TimeSource,
 }
 
 fn failed(message: &'static str) -> QuestionFailed {
@@ -37,10 +40,10 @@ impl Servers {
     ///
     /// # Errors
     /// Certificates cannot be read.
-    pub(crate) fn new(url: Url) -> io::Result<Servers> {
+    pub(crate) fn new(url: Url, time: TimeSource) -> io::Result<Servers> {
         let encryption = dial::encryption(&url)?;
         let passwords = Arc::new(Passwords::of(&url, |name| std::env::var_os(name)));
-        Ok(Servers { url, encryption, passwords })
+        Ok(Servers { url, encryption, passwords, time })
     }
 
     /// Connects the URL's user to the URL's database, for the proxy's own questions.
@@ -83,7 +86,7 @@ impl Servers {
         let DialedStream { io, way, end_point } = dial::dial(host, self.url.ssl_mode, self.encryption.as_ref()).await?;
         let may_be_clear =
             way.is_encrypted() || matches!(host, ServerAddress::Unix(_)) || self.url.ssl_mode == SslMode::Disable;
-        let mut server = ServerConn::new(io, Arc::new(ServerCancel::new(way.clone())));
+        let mut server = ServerConn::new(io, Arc::new(ServerCancel::new(way.clone())), self.time.now());
         startup(&mut server.out, user, database);
         server.flush().await?;
         loop {

@@ -16,12 +16,12 @@ use crate::setup::ready;
 use gate::SettingsError;
 use locked::Locked;
 use server::door::{Door, DoorOptions};
+use statement::time::TimeSource;
 use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// Options of the watch over the servers.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl Nodes {
     /// Creates the nodes. The first has this admission control, the others their own of the same kind.
     pub(crate) fn new(servers: Servers, door: &Door, watching: WatchOptions) -> Nodes {
         let node = |(number, host): (usize, &ServerAddress)| {
-            let door = if number == 0 { door.granting() } else { door.another().granting() };
+            let door = if number == 0 { door.granting(&servers.time) } else { door.another().granting(&servers.time) };
             Arc::new(Node::new(number, host.clone(), door))
         };
         let url = &servers.url;
@@ -106,6 +106,17 @@ impl Nodes {
             }
         }
         Ok(true)
+    }
+
+    /// Clock of everything that deals with the servers.
+    pub(crate) fn time(&self) -> &TimeSource {
+        &self.servers.time
+    }
+
+    /// Waits until something has changed, or this moment has passed. Returns true if it has passed.
+    pub(crate) async fn is_over(&self, until: Instant, changed: impl Future<Output = ()>) -> bool {
+        let timer = self.time().timer_at(until);
+        tokio::time::timeout_at(timer.into(), changed).await.is_err() && self.time().is_past(until)
     }
 
     pub(crate) fn all(&self) -> &[Arc<Node>] {
@@ -180,7 +191,7 @@ impl Nodes {
     }
 
     async fn wait_for(&self, target: TargetRole, patience: &mut Patience) -> Result<NodePresence, SqlError> {
-        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        let until = *patience.0.get_or_insert_with(|| self.time().now() + self.watching.patience);
         self.waiting.fetch_add(1, Relaxed);
         let _waiting = WaitingTransaction(self);
         self.ask_all();
@@ -191,7 +202,7 @@ impl Nodes {
             }
             // A primary will come back. The operator decides if there are standbys.
             let is_hopeless = target == TargetRole::Standby && self.all.iter().all(|node| is_known(node));
-            if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
+            if is_hopeless || self.is_over(until, changed).await {
                 return Err(self.nobody(target));
             }
         }
@@ -200,14 +211,14 @@ impl Nodes {
     /// Returns true, when it is time, if a transaction that this server has refused is to try again. A single server
     /// that was never reachable is not waited for: its address may be wrong.
     pub(crate) async fn may_retry(&self, node: &Node, patience: &mut Patience) -> bool {
-        let until = *patience.0.get_or_insert_with(|| Instant::now() + self.watching.patience);
+        let until = *patience.0.get_or_insert_with(|| self.time().now() + self.watching.patience);
         if self.are_asked {
-            return Instant::now() < until;
+            return !self.time().is_past(until);
         }
-        let again = Instant::now() + RETRY;
+        let again = self.time().now() + RETRY;
         let may = node.was_there() && again < until;
         if may {
-            tokio::time::sleep_until(again).await;
+            tokio::time::sleep_until(self.time().timer_at(again).into()).await;
         }
         may
     }

@@ -143,7 +143,7 @@ impl Pool {
             size: AtomicUsize::new(limits.size),
             idle: Mutex::default(),
             count: Arc::default(),
-            full: FullPools::new(),
+            full: FullPools::new(nodes.time().clone()),
         };
         let shelves = nodes.all().iter().map(shelf).collect();
         let pool = Arc::new(Pool {
@@ -272,7 +272,7 @@ impl Pool {
         *server.line.lever() = lever;
         server.counted_by(&self.shelves[node.number].count);
         server.generation = generation;
-        let sight = server.show();
+        let sight = server.show(self.nodes.time());
         let mut sights = self.sights.locked();
         sights.retain(|sight| 0 < sight.strong_count());
         sights.push(sight);
@@ -320,14 +320,14 @@ impl Pool {
         target: TargetRole,
     ) -> Result<(TakenConn, ActiveTransaction), SqlError> {
         let mut patience = Patience::default();
-        let since = Instant::now();
+        let since = self.nodes.time().now();
         loop {
             self.database.opened().await;
             let presence = self.nodes.choose(target, &mut patience).await?;
             let node = &presence.0;
             let taking = async {
                 let place = self.in_patience(node, since, self.room(node).place()).await?;
-                let taken = self.take(node, target, Instant::now()).await;
+                let taken = self.take(node, target, self.nodes.time().now()).await;
                 if let Err(TakeError { why: TakeErrorKind::Full(ceiling), .. }) = taken {
                     // The bound is set before another transaction takes the place.
                     self.room(node).bound(Some(ceiling));
@@ -434,14 +434,17 @@ impl Pool {
         self.shelves.iter().for_each(|shelf| shelf.resize(limits.size));
     }
 
-    fn close_idle(&self) {
+    fn close_idle(&self, now: Instant) {
         let PoolLimits { idle: longest, lifetime, .. } = *self.limits.locked_anyway();
-        let is_old = |server: &ServerConn| longest < server.rested.elapsed() || lifetime < server.born.elapsed();
+        let is_old = |server: &ServerConn| {
+            longest < now.saturating_duration_since(server.rested)
+                || lifetime < now.saturating_duration_since(server.born)
+        };
         for shelf in &self.shelves {
             let mut idle = shelf.idle.locked();
             idle.retain(|server| !is_old(server));
             // A connection that is not used any more has no reason to keep its low priority.
-            let rested = idle.iter().filter(|server| SWEEP < server.rested.elapsed());
+            let rested = idle.iter().filter(|server| SWEEP < now.saturating_duration_since(server.rested));
             rested.for_each(|server| server.line.lever().release());
         }
     }
@@ -477,7 +480,7 @@ async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         match pool.upgrade() {
-            Some(pool) => pool.close_idle(),
+            Some(pool) => pool.close_idle(pool.nodes.time().now()),
             None => return,
         }
     }

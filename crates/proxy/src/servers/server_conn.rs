@@ -15,6 +15,7 @@ use crate::statements::message;
 use crate::statements::session_settings::SessionSettings;
 use bytes::{Buf, BytesMut};
 use gate::Ticket;
+use statement::time::TimeSource;
 use statement::{SqlError, SqlState};
 use std::io;
 use std::mem;
@@ -124,8 +125,7 @@ impl ServerConn {
         self.generation = u64::MAX;
     }
 
-    pub(crate) fn new(io: Box<dyn Io>, line: Arc<ServerCancel>) -> ServerConn {
-        let now = Instant::now();
+    pub(crate) fn new(io: Box<dyn Io>, line: Arc<ServerCancel>, now: Instant) -> ServerConn {
         ServerConn {
             io,
             inbox: BytesMut::new(),
@@ -303,8 +303,8 @@ impl ServerConn {
     }
 
     /// Makes the connection visible for as long as it lives.
-    pub(crate) fn show(&mut self) -> Weak<ConnStatus> {
-        Arc::downgrade(self.sight.insert(Arc::new(ConnStatus::new(&self.line))))
+    pub(crate) fn show(&mut self, time: &TimeSource) -> Weak<ConnStatus> {
+        Arc::downgrade(self.sight.insert(Arc::new(ConnStatus::new(&self.line, time))))
     }
 
     /// Notes that the client of this number has it.
@@ -397,8 +397,11 @@ mod tests {
     async fn silence_about_what_has_no_room_is_not_limited() {
         let limit = Arc::new(Mutex::new(Some(SILENCE)));
         let io = Box::new(Silent(tokio::io::sink(), Arc::clone(&limit)));
-        let mut server =
-            ServerConn::new(io, Arc::new(ServerCancel::new(ServerRoute::to(ServerAddress::Tcp("a".to_owned(), 1)))));
+        let mut server = ServerConn::new(
+            io,
+            Arc::new(ServerCancel::new(ServerRoute::to(ServerAddress::Tcp("a".to_owned(), 1)))),
+            Instant::now(),
+        );
         let now = || *limit.lock().expect("nobody fails");
         for _ in 0..3 {
             for bytes in [ROOM - 1, 1] {

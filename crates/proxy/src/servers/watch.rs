@@ -19,8 +19,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-use tokio::time;
+use std::time::Duration;
 
 /// Interval of the looks while the controller searches for the limit, and while no transaction makes progress.
 const SOON: Duration = Duration::from_millis(50);
@@ -187,7 +186,7 @@ impl WatchConn {
         sights: &[Arc<ConnStatus>],
         for_whom: bool,
     ) -> Result<(ResourceSample, Stalls), WatchError> {
-        let answer = time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
+        let answer = tokio::time::timeout(ANSWER_TIME, self.server.ask(&question(sights, for_whom))).await;
         let late = |_| QuestionFailed::Broken(std::io::ErrorKind::TimedOut.into());
         let mut seen = Vec::new();
         for row in answer.map_err(late)?? {
@@ -217,13 +216,14 @@ impl WatchConn {
 pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Duration) {
     let door = &node.door;
     let mut eye: Option<WatchConn> = None;
-    let (mut retry, mut last) = (Instant::now(), Instant::now());
-    let (mut wait, mut used) = (every, Instant::now());
+    let Some(time) = shared.upgrade().map(|shared| shared.nodes.time().clone()) else { return };
+    let begun = time.now();
+    let (mut retry, mut last, mut wait, mut used) = (begun, begun, every, begun);
     loop {
-        time::sleep(wait).await;
+        tokio::time::sleep(wait).await;
         let Some(shared) = shared.upgrade() else { return };
         let (is_busy, is_stuck) = door.is_busy(SOON);
-        let now = Instant::now();
+        let now = time.now();
         let is_time = is_stuck || door.is_searching() || every <= now - last;
         wait = if is_busy { SOON.min(every) } else { every };
         if !is_busy {
@@ -244,7 +244,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
         }
         if eye.is_none() {
             let late = || SqlError::new(SqlState::CONNECTION_FAILURE, "it did not answer in time");
-            let open = time::timeout(ANSWER_TIME, WatchConn::open(&shared, &node)).await;
+            let open = tokio::time::timeout(ANSWER_TIME, WatchConn::open(&shared, &node)).await;
             match open.unwrap_or_else(|_| Err(late())) {
                 Ok(open) => eye = Some(open),
                 Err(error) => {
@@ -292,6 +292,7 @@ mod tests {
     use crate::servers::dial::ServerRoute;
     use crate::servers::url;
     use gate::Ticket;
+    use statement::time::TimeSource;
 
     #[test]
     fn waits_are_of_resources() {
@@ -322,11 +323,10 @@ mod tests {
     #[test]
     fn who_waits_for_whom_is_told() {
         let sight = |pid, ticket: u64| {
-            let sight = ConnStatus::new(&ServerCancel::with_key(
-                ServerRoute::to(url::ServerAddress::Tcp("a".to_owned(), 1)),
-                pid,
-                0,
-            ));
+            let sight = ConnStatus::new(
+                &ServerCancel::with_key(ServerRoute::to(url::ServerAddress::Tcp("a".to_owned(), 1)), pid, 0),
+                &TimeSource::system(),
+            );
             sight.works_for(Some(Ticket::from_bits(ticket)));
             Arc::new(sight)
         };

@@ -13,6 +13,7 @@ use settings::sources::OptionError;
 use settings::{Defaults, SettingSource};
 use stage::Class;
 use statement::SqlError;
+use statement::time::TimeSource;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct UpstreamOptions {
     pub settings: Defaults,
     /// Source from which the settings are read again; without it they cannot be reloaded.
     pub again: Option<SettingsSource>,
+    /// Clock of everything that deals with the servers.
+    pub time: TimeSource,
 }
 
 /// Source of all settings.
@@ -83,6 +86,7 @@ impl From<PoolLimits> for UpstreamOptions {
             sessions: Arc::default(),
             settings,
             again: None,
+            time: TimeSource::system(),
         }
     }
 }
@@ -153,6 +157,7 @@ impl UpstreamOptions {
             sessions: Arc::new(sessions::read(settings)?),
             settings: settings.clone(),
             again: None,
+            time: TimeSource::system(),
         })
     }
 }

@@ -9,9 +9,9 @@ use crate::servers::server_conn::QuestionFailed;
 use crate::servers::target::TargetRole;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// Time after which a server that has not answered counts as unreachable.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
@@ -33,7 +33,7 @@ impl Nodes {
 
     async fn one_stands(self: &Arc<Nodes>) -> Result<(), String> {
         self.watch();
-        let until = Instant::now() + ANSWER_TIME;
+        let until = self.time().now() + ANSWER_TIME;
         loop {
             let changed = self.changed.notified();
             let is_usable = |node: &Arc<Node>| matches!(node.standing(), Standing::Primary | Standing::Standby);
@@ -41,7 +41,7 @@ impl Nodes {
                 return Ok(());
             }
             let is_hopeless = self.all().iter().all(|node| node.standing() != Standing::Unknown);
-            if is_hopeless || tokio::time::timeout_at(until, changed).await.is_err() {
+            if is_hopeless || self.is_over(until, changed).await {
                 return Err(line(&self.nobody(TargetRole::Any)));
             }
         }
@@ -52,7 +52,7 @@ impl Nodes {
     async fn only_one_answers(&self) -> Result<(), String> {
         let mut known = self.last_answer.0.lock().await;
         if let Some((at, answer)) = &*known
-            && at.elapsed() < AGE
+            && self.time().since(*at) < AGE
         {
             return answer.clone();
         }
@@ -64,7 +64,7 @@ impl Nodes {
             Err(_) => Err("it did not answer in time".to_owned()),
         };
         let answer = answer.map_err(|why| format!("no server can be reached: {}: {why}", node.name));
-        *known = Some((Instant::now(), answer.clone()));
+        *known = Some((self.time().now(), answer.clone()));
         answer
     }
 }

@@ -68,7 +68,7 @@ impl crate::ProxyState {
             let why = "a gate cannot be put up or taken away without restarting the server";
             return Err(OptionError::of("overtake.mpl", why.to_owned()));
         }
-        let options = UpstreamOptions { again: before.again.clone(), ..options };
+        let options = UpstreamOptions { again: before.again.clone(), time: before.time.clone(), ..options };
         let (limits, resets) = (options.limits, Arc::clone(&options.resets));
         self.statements.repeated.turn(options.prepare);
         *self.live.options.write_locked_anyway() = Arc::new(options);

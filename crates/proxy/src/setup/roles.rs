@@ -59,7 +59,7 @@ impl Upstream {
         let known = self.0.roles.of(user);
         let mut known = known.lock().await;
         if let Some((since, role)) = &*known
-            && since.elapsed() < FRESH
+            && self.0.nodes.time().since(*since) < FRESH
         {
             return Ok(Some(role.clone()));
         }
@@ -70,14 +70,15 @@ impl Upstream {
         let mut name = String::new();
         literal(&mut name, user);
         let rows = taken.server.ask(&self.0.options().auth_query.replace("$1", &name)).await?;
-        pool.put(taken, Instant::now());
+        let now = self.0.nodes.time().now();
+        pool.put(taken, now);
         let role = rows.into_iter().next().map(|row| {
             let mut columns = row.into_iter().skip(1);
             let password = columns.next().flatten();
             let is_expired = columns.next().flatten().as_deref() == Some("t");
             Role { may_log_in: true, password, is_expired, ..Role::default() }
         });
-        *known = role.clone().filter(|role| role.password.is_some()).map(|role| (Instant::now(), role));
+        *known = role.clone().filter(|role| role.password.is_some()).map(|role| (now, role));
         Ok(role)
     }
 }

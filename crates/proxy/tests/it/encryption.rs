@@ -8,7 +8,6 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use testkit::TempDir;
 use wirekit::cluster::{Cluster, as_owner, is_there};
 
@@ -270,7 +269,9 @@ pub fn cancels_go_the_way_of_their_session() {
             begun.lock().unwrap().clear();
             let (cancel, asked) = (client.cancel_token(), client.batch_execute("select pg_sleep(60)"));
             let cancelled = async {
-                tokio::time::sleep(Duration::from_millis(300)).await;
+                let direct = cluster.client().await;
+                let sleeping = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+                while value(&direct, sleeping).await != "1" {}
                 cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
             };
             let (asked, ()) = tokio::join!(asked, cancelled);

@@ -6,7 +6,7 @@ use super::{Door, DoorShared};
 use gate::Totals;
 use locked::Locked;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Duration of a fine point.
@@ -97,14 +97,14 @@ impl GateHistory {
 impl Door {
     /// Seconds since the gate was created, if there is one: the clock of [`GateSample::at`].
     pub fn seconds(&self) -> Option<f64> {
-        self.gate().map(|shared| shared.began.elapsed().as_secs_f64())
+        self.gate().map(|shared| shared.time.since(shared.began).as_secs_f64())
     }
 
     /// Activity of the gate in the last seconds, the oldest first: each second of the last hour, each minute of the
     /// last day. Empty if there is no gate.
     pub fn history(&self, seconds: f64) -> Vec<GateSample> {
         let Some(shared) = self.gate() else { return Vec::new() };
-        let at = shared.began.elapsed().as_secs_f64() - seconds;
+        let at = shared.time.since(shared.began).as_secs_f64() - seconds;
         shared.history.locked().since(at)
     }
 }
@@ -117,7 +117,7 @@ impl DoorShared {
         loop {
             ticks.tick().await;
             let (totals, mpl) = {
-                let now = self.time(Instant::now());
+                let now = self.at(self.time.now());
                 let mut state = self.lock();
                 (state.gate.totals(now), state.gate.mpl())
             };

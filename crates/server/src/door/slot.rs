@@ -107,7 +107,7 @@ impl Slot {
 
     fn leave(&mut self, now: Instant, ending: Ending) {
         if let Some((shared, ticket)) = self.inside.take() {
-            shared.with_at(shared.time(now), |state, now| {
+            shared.with_at(shared.at(now), |state, now| {
                 state.waiting.remove(ticket);
                 if !state.cancels.is_empty() {
                     state.cancels.remove(&ticket);
@@ -121,8 +121,9 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.inside.as_ref().is_some_and(|(shared, _)| !shared.is_half_changed()) {
-            self.leave(Instant::now(), Ending::Failed);
+        let now = |(shared, _): &(Arc<DoorShared>, Ticket)| (!shared.is_half_changed()).then(|| shared.time.now());
+        if let Some(now) = self.inside.as_ref().and_then(now) {
+            self.leave(now, Ending::Failed);
         }
     }
 }

@@ -38,7 +38,7 @@ impl Door {
     /// for this long.
     pub fn is_busy(&self, patience: Duration) -> (bool, bool) {
         let Some(shared) = self.gate() else { return (false, false) };
-        let then = shared.began.elapsed().checked_sub(patience);
+        let then = shared.time.since(shared.began).checked_sub(patience);
         let state = shared.lock();
         let then = then.map(|then| gate::Time::ZERO.after(then));
         (0 < state.gate.slots(), then.is_some_and(|then| state.gate.is_stuck_since(then)))

@@ -271,7 +271,7 @@ fn ends_of_slots_leave_a_half_changed_gate_to_others() {
 
 #[test]
 fn a_door_without_a_gate_grants_connections_by_class() {
-    let door = Door::default().granting();
+    let door = Door::default().granting(&TimeSource::system());
     assert!(!door.is_there() && door.view().is_none() && door.mode() == Mode::Off);
     runtime().block_on(async {
         let room = door.room(1).expect("it grants connections");

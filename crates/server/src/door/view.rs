@@ -40,7 +40,7 @@ impl Door {
             seen: state.gate.observation(),
             phase: acts.then(|| state.controller.phase()),
             moves: state.controller.moves().copied().collect(),
-            seconds: shared.began.elapsed().as_secs_f64(),
+            seconds: shared.time.since(shared.began).as_secs_f64(),
         })
     }
 

@@ -17,7 +17,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::wait::Gone;
 
 /// Time that a statement that has been short so far may take on the thread that read it. Then it is undone, and runs
@@ -164,12 +164,13 @@ impl Session {
         let (Some(mut sql), Some(mut own)) = (self.sql.lend(), portal.lend()) else {
             return Err(Gone::Fault.into());
         };
-        let (asked, timeout) = (Instant::now(), sql.time_left());
+        let (asked, timeout) = (self.conn.time.now(), sql.time_left());
         // A pool of as many threads as needed may have one that waits for its client.
         let may_block = self.dispatch == Dispatch::Spot;
         sql.stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
+        let time = self.conn.time.clone();
         let job = move || {
-            let queued = asked.elapsed();
+            let queued = time.since(asked);
             let run = sql.execute(&mut own);
             (sql, own, run, queued)
         };
@@ -194,7 +195,7 @@ impl Session {
                 Poll::Ready(done) => Poll::Ready(Next::Done(done)),
                 Poll::Pending => pieces.map_or(Poll::Pending, |pieces| pieces.poll_next(context).map(Next::Piece)),
             });
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = until.map(|until| self.conn.time.left(until));
             let next = self.conn.beside(next, &*self.canceller, &|| lift.lift(), left).await;
             match (next, streaming.as_deref_mut()) {
                 (Next::Done(done), _) => break done,

@@ -3,6 +3,7 @@
 
 use super::*;
 use engine::{Engine, EngineConfig};
+use statement::time::TimeSource;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -71,13 +72,13 @@ async fn an_execution_is_one_read_and_one_write() {
     let (_server, ending) = tokio::sync::watch::channel(false);
     let ending = wire::conn::Ending::new(ending);
     let counts = Arc::new(Counts::default());
-    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), ending);
+    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), ending, TimeSource::system());
     let database = sql::session::Database::new(Engine::new(EngineConfig::in_memory()));
     let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
     let sql = database.connect(settings::Connect { user, database: name, ..Default::default() }).unwrap();
     let (bells, _heard) = Bells::new().unwrap();
     let stats = Arc::new(Stats::default());
-    let seen = stats.enter(SessionStats::new(1, "postgres", "postgres", None));
+    let seen = stats.enter(SessionStats::new(1, "postgres", "postgres", None, &TimeSource::system()));
     let workers = Workers::new(1, || {}).unwrap();
     let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::ThreadStart)).unwrap());
     let limits = SessionLimits {
