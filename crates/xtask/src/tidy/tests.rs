@@ -91,6 +91,40 @@ fn codes_of_errors_stand_in_one_file() {
     assert_none(&others, "`statement::state` has a name for each SQLSTATE");
 }
 
+/// Crates whose product code reads no clock but a `TimeSource`. The others measure or pace something real: processes,
+/// benchmarks, terminals, analytics' own threads; the stage clock and the engine's waits have the clock of `preempt`.
+const TIMED: [&str; 11] =
+    ["catalog", "gate", "proxy", "query", "server", "sessions", "settings", "sql", "statement", "types", "wire"];
+
+/// Returns true for a line of code that reads a clock itself.
+fn reads_a_clock(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or("");
+    let reads = ["Instant::now", "SystemTime::now", "UNIX_EPOCH", ".elapsed()", "os::now_ns", "clock_gettime"];
+    reads.iter().any(|read| code.contains(read))
+}
+
+/// Goal: a test decides what time it is. Method: the texts of product code.
+#[test]
+fn the_time_is_passed_in() {
+    for line in ["let now = std::time::Instant::now();", "begun.elapsed()", ".unwrap_or_else(Instant::now)"] {
+        assert!(reads_a_clock(line), "{line}");
+    }
+    assert!(!reads_a_clock("self.time.now() // Instant::now()"));
+    let sources = source::sources("rs");
+    let timed: Vec<_> = sources.iter().filter(|file| TIMED.contains(&file.crate_name()) && !file.is_test()).collect();
+    let names: BTreeSet<&str> = timed.iter().map(|file| file.crate_name()).collect();
+    assert_eq!(names, BTreeSet::from(TIMED), "a crate has another name now");
+    let reads: Vec<String> = timed
+        .into_iter()
+        .filter(|file| file.name != "crates/statement/src/time.rs")
+        .flat_map(|file| {
+            let lines = (1..).zip(file.product().lines()).filter(|(_, line)| reads_a_clock(line));
+            lines.map(|(at, _)| format!("{}:{at}", file.name)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_none(&reads, "the time is an argument, or comes from a `statement::time::TimeSource`");
+}
+
 #[test]
 fn functions_reach_datafusion_by_their_identity_alone() {
     // DataFusion merges calls that have the same name, equality and hash, so one file makes these from everything that
