@@ -142,7 +142,7 @@ fn sent(server: &mut Server, text: &str) -> Rows {
 #[test]
 fn every_type_is_sent_as_columns() {
     let mut server = Server::new();
-    for kind in Kind::scalars().into_iter().filter(|kind| !values(*kind).is_empty()) {
+    for kind in Kind::scalars().filter(|kind| !values(*kind).is_empty()) {
         let of = SqlType::from(kind).name();
         let rows: Vec<String> = values(kind).iter().map(|text| format!("('{text}'::{of})")).collect();
         for text in [
