@@ -89,7 +89,7 @@ impl Session {
         if options.analyze {
             let mut explaining = match self.explaining.take() {
                 Some(explaining) if self.is_parked || self.analysis.0.get().is_some() => explaining,
-                _ => ExplainRun::new(options, &self.time),
+                Some(_) | None => ExplainRun::new(options, &self.time),
             };
             explaining.waited += explaining.waits.take().map_or(Duration::ZERO, |since| self.time.since(since));
             self.explaining = Some(explaining);
