@@ -162,7 +162,7 @@ impl Binder<'_> {
         if parameters.len() <= at {
             parameters.resize(at + 1, None);
         }
-        let kind = parameters[at].unwrap_or_else(|| Kind::Unknown.into());
+        let kind = *parameters[at].get_or_insert(Kind::Unknown.into());
         Ok(Typed::new(Expr::Parameter(at), kind))
     }
 

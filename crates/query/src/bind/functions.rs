@@ -213,9 +213,7 @@ impl Binder<'_> {
             .map(|(at, argument)| match declared(at) {
                 Some(Kind::Void) | None => self.shown(argument),
                 Some(Kind::Unknown) if let Expr::Parameter(at) = argument.expr => {
-                    let message = format!("could not determine data type of parameter ${}", at + 1);
-                    let error = SqlError::new(SqlState::INDETERMINATE_DATATYPE, message);
-                    Err(self.at_place(error, argument.place))
+                    Err(self.at_place(super::undetermined(at), argument.place))
                 }
                 Some(kind) => self.argument(argument, kind),
             })

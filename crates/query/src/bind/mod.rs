@@ -357,9 +357,13 @@ impl<'c> Binder<'c> {
         self.uses.take()
     }
 
-    /// The types of the parameters. What nothing decides is text.
-    pub fn parameter_types(&self) -> Vec<SqlType> {
-        self.parameters.borrow().iter().map(|kind| kind.unwrap_or_else(|| Kind::Text.into())).collect()
+    /// Returns the types of the parameters. What nothing decides is text.
+    ///
+    /// # Errors
+    /// `42P18` for a parameter without a given type that does not occur.
+    pub fn parameter_types(&self) -> SqlResult<Vec<SqlType>> {
+        let kind_of = |(at, kind): (usize, &Option<SqlType>)| kind.map(settled).ok_or_else(|| undetermined(at));
+        self.parameters.borrow().iter().enumerate().map(kind_of).collect()
     }
 
     /// # Errors
@@ -439,6 +443,11 @@ pub fn columns_of(table: &TableInfo) -> Vec<ColumnInfo> {
         number: at as i16 + 1,
     };
     table.columns.iter().enumerate().map(column).collect()
+}
+
+fn undetermined(parameter: usize) -> SqlError {
+    let message = format!("could not determine data type of parameter ${}", parameter + 1);
+    SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
 }
 
 /// A type for what is still unknown at the end: text.

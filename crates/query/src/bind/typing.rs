@@ -131,7 +131,7 @@ impl Binder<'_> {
                 Expr::Parameter(_) if to.kind == Kind::Unknown => return Ok(typed),
                 Expr::Parameter(at) => {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
-                    if let Some(known) = known.filter(|known| known.kind != to.kind) {
+                    if let Some(known) = known.filter(|known| ![Kind::Unknown, to.kind].contains(&known.kind)) {
                         let message = format!("inconsistent types deduced for parameter ${}", at + 1);
                         let error = SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).detail(format!(
                             "{} versus {}",

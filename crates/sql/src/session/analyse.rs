@@ -13,7 +13,7 @@ use std::sync::Arc;
 use syntax::ast::{self, ExplainCommand, TransactionCommand};
 use syntax::grammar::{Parsed, parse};
 use syntax::tree::Tree;
-use types::SqlType;
+use types::{Kind, SqlType};
 
 impl Session {
     /// Splits a text into statements, for the simple protocol.
@@ -120,7 +120,9 @@ impl Session {
             tree => (None, tree),
         };
         let given = |oid: &u32| match oid {
+            // As in PostgreSQL, a type `unknown` is one to be found out.
             0 => Ok(None),
+            oid if *oid == Kind::Unknown.oid() => Ok(None),
             oid => SqlType::from_oid(*oid).map(Some).ok_or_else(|| {
                 let message = format!("type with OID {oid} does not exist");
                 SqlError::new(SqlState::UNDEFINED_OBJECT, message)

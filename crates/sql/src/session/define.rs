@@ -237,7 +237,7 @@ impl Session {
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
             let dependencies = (binder.take_uses(), planner.into_sizes());
-            Ok((Arc::new(action), columns, binder.parameter_types(), dependencies))
+            Ok((Arc::new(action), columns, binder.parameter_types()?, dependencies))
         };
         let bound = pulse::preparing(|| statement::stack::bounded(bind));
         let tables = tables.into_inner();

@@ -183,6 +183,11 @@ impl<'t> Lexer<'t> {
             b'x' | b'X' if quoted => {
                 self.text_in_quotes(2, "unterminated hexadecimal string literal", false)?.map(|()| Lexeme::Hex)
             }
+            // `N'text'` is `nchar 'text'`: the literal is a token of its own.
+            b'n' | b'N' if quoted => {
+                self.at += 1;
+                Ok(Lexeme::Keyword(Keyword::Nchar))
+            }
             b'u' | b'U' if self.peek(1) == b'&' && self.peek(2) == b'\'' => {
                 self.text_in_quotes(3, "unterminated quoted string", false)?.map(|()| Lexeme::UnicodeText)
             }
