@@ -262,10 +262,8 @@ impl Front for Upstream {
             return Ok(Opened(Destination::Admin(admin)));
         }
         let options = self.0.options();
-        let class = asked
-            .remove(Setting::Priority.name())
-            .map(|value| crate::clients::priority::class_of(&value))
-            .transpose()?;
+        let class =
+            asked.remove(Setting::Priority.name()).map(|value| settings::priority::class_of(&value)).transpose()?;
         let hot_key = asked.remove(Setting::HotKey.name());
         if let Some(error) = asked.iter().find_map(|(name, _)| crate::setup::unknown::refused(&options.settings, name))
         {
@@ -296,7 +294,7 @@ impl Front for Upstream {
         let target = settings.get(crate::servers::target::NAME).and_then(TargetRole::named).unwrap_or(target);
         let of_role = || {
             let value = settings.get(Setting::Priority.name())?;
-            let class = crate::clients::priority::class_of(value);
+            let class = settings::priority::class_of(value);
             if class.is_err() {
                 tracing::warn!(user = %pool.user, value, "the server's overtake.priority of a role or a database is no class");
             }

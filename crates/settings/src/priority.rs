@@ -47,6 +47,17 @@ fn class(name: &str) -> Option<Class> {
     ["low", "normal", "high"].contains(&name).then(|| class_named(name))
 }
 
+/// Returns the class that a value of `overtake.priority` names, regardless of case.
+///
+/// # Errors
+/// `22023` for a class that does not exist.
+pub fn class_of(value: &str) -> SqlResult<Class> {
+    class(&value.to_ascii_lowercase()).ok_or_else(|| {
+        let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Available values: low, normal, high.")
+    })
+}
+
 /// Splits a text at the characters that stand outside of quotes.
 pub fn cut(text: &str, at: impl Fn(char) -> bool) -> Vec<&str> {
     let (mut quoted, mut parts, mut begin) = (false, Vec::new(), 0);
@@ -177,11 +188,7 @@ pub fn hint(text: &str) -> SqlResult<Option<Class>> {
     };
     for word in hint.split_whitespace() {
         if let Some(value) = word.strip_prefix("priority=") {
-            let error = || {
-                let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
-                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Available values: low, normal, high.")
-            };
-            return class(value).map(Some).ok_or_else(error);
+            return class_of(value).map(Some);
         }
     }
     // The hint is another program's.

@@ -8,20 +8,25 @@ use crate::clients::client::Client;
 use crate::clients::priority;
 use crate::statements::message;
 use server::door::{About, Hot, Marks};
+use settings::priority::hint;
 use stage::Class;
-use statement::SqlError;
+use statement::{SqlError, SqlResult};
 use wire::frame::{Bind, HEAD};
 
 /// Properties of a statement, as far as they are known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct StatementProperties {
-    /// Class that a hint or a rule gives.
-    class: Option<Class>,
-    /// True if a hint asks for more than its client may have.
-    is_denied: bool,
+    /// Class that a hint, a rule or a SET gives, or the refusal of what was asked for.
+    class: SqlResult<Option<Class>>,
     marks: Marks,
     /// Version of the settings and the application on which these depend.
     by: u64,
+}
+
+impl Default for StatementProperties {
+    fn default() -> StatementProperties {
+        StatementProperties { class: Ok(None), marks: Marks::default(), by: 0 }
+    }
 }
 
 impl StatementProperties {
@@ -29,13 +34,11 @@ impl StatementProperties {
     /// precedence.
     fn and(self, first: StatementProperties) -> StatementProperties {
         let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
-        let is_denied = if self.class.is_some() { self.is_denied } else { first.is_denied };
-        StatementProperties {
-            class: self.class.or(first.class),
-            is_denied,
-            marks: Marks { hot, ..first.marks },
-            by: first.by,
-        }
+        let class = match self.class {
+            Ok(None) => first.class,
+            Ok(Some(_)) | Err(_) => self.class,
+        };
+        StatementProperties { class, marks: Marks { hot, ..first.marks }, by: first.by }
     }
 }
 
@@ -53,18 +56,16 @@ impl Client {
     /// these properties.
     ///
     /// # Errors
-    /// `42501`: the transaction asks for a class that its client may not have.
+    /// `42501`: the transaction asks for a class that its client may not have; `22023`: for one that does not exist.
     pub(crate) fn about(&mut self, begun: StatementProperties, input: &[u8], owner: u64) -> Result<About, SqlError> {
         let (known, bind) = self.first_known(begun, input);
-        if let Some(class) = known.class.filter(|_| known.is_denied) {
-            return Err(priority::denied_hint(class, self.priority.max()));
-        }
+        let class = known.class?;
         let Marks { fingerprint, mut hot } = known.marks;
         if matches!(hot, Hot::Parameter { .. }) {
             // A key whose value has not arrived yet counts as unknown.
             hot = bind.and_then(|body| Bind::read(body).ok()).map_or(Hot::Unknown, |bind| hot.bound(&bind));
         }
-        let class = known.class.unwrap_or_else(|| self.priority.class());
+        let class = class.unwrap_or_else(|| self.priority.class());
         Ok(About { class, fingerprint, hot_key: hot.key(self.priority.hot_key()), owner })
     }
 
@@ -119,13 +120,40 @@ impl Client {
             let text = std::str::from_utf8(text).ok().filter(|_| rules.are_about_statements())?;
             rules.of_statement(&self.pool.user, &self.pool.name, &self.application, text)
         };
-        let hint = priority::hint(text);
-        let is_denied = hint.is_some_and(|class| class.outranks(self.priority.max()));
-        StatementProperties {
-            class: hint.or_else(by_rule),
-            is_denied,
-            marks: self.shared.door().marks(text),
-            by: self.knowledge,
+        let class = self.class_by_hint(text).and_then(|by_hint| match by_hint.or_else(by_rule) {
+            None => self.class_by_set(text),
+            class => Ok(class),
+        });
+        StatementProperties { class, marks: self.shared.door().marks(text), by: self.knowledge }
+    }
+
+    fn class_by_hint(&self, text: &[u8]) -> SqlResult<Option<Class>> {
+        // Almost no text begins with a comment.
+        if !text.trim_ascii_start().starts_with(b"/*+") {
+            return Ok(None);
+        }
+        let hint = hint(&String::from_utf8_lossy(text))?;
+        match hint.filter(|class| class.outranks(self.priority.max())) {
+            Some(class) => Err(priority::denied_hint(class, self.priority.max())),
+            None => Ok(hint),
+        }
+    }
+
+    /// Returns the class that a SET at the beginning of a text with several statements gives, perhaps behind a BEGIN.
+    fn class_by_set(&self, mut text: &[u8]) -> SqlResult<Option<Class>> {
+        let mut class = None;
+        // The commands that matter have no semicolon in them, so the first one ends the statement.
+        while let Some(end) = priority::may_open(text).then(|| memchr::memchr(b';', text)).flatten() {
+            match priority::class_set(&text[..end]) {
+                Some(set) => class = Some(set?),
+                None if is_begin(&text[..end]) => {}
+                None => break,
+            }
+            text = &text[end + 1..];
+        }
+        match class.filter(|class| class.outranks(self.priority.max())) {
+            Some(_) => Err(priority::denied(self.priority.max())),
+            None => Ok(class),
         }
     }
 
@@ -134,12 +162,12 @@ impl Client {
             return self.known(text_of(&self.names.unnamed.body));
         }
         match self.names.known(name) {
-            Some(known) if known.by == self.knowledge => return known,
+            Some(known) if known.by == self.knowledge => return known.clone(),
             _ => {}
         }
         let Some(statement) = self.names.get(name) else { return StatementProperties::default() };
         let known = self.known(text_of(&statement.body));
-        self.names.know(name, known);
+        self.names.know(name, known.clone());
         known
     }
 }

@@ -50,7 +50,7 @@ impl Block {
     /// Properties that its BEGIN gives.
     pub(crate) fn known(&self) -> StatementProperties {
         match self {
-            Block::Begun { known, .. } => *known,
+            Block::Begun { known, .. } => known.clone(),
             Block::Closed | Block::Failed { .. } => StatementProperties::default(),
         }
     }

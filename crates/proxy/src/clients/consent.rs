@@ -76,7 +76,7 @@ impl Consent {
     /// Highest class that the server has for its user.
     pub(crate) fn class_max(&self, pool: &Pool) -> Option<Class> {
         let value = self.word(4)?;
-        let class = priority::class_of(&value);
+        let class = settings::priority::class_of(&value);
         if class.is_err() {
             tracing::warn!(user = %pool.user, value, "the server's overtake.priority_max of a role or a database is no class");
         }

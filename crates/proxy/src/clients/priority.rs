@@ -6,6 +6,7 @@
 //! server is sent a statement in place of such a command that is described alike and does nothing; its answer is
 //! corrected on its way back.
 
+use settings::priority::class_of;
 use stage::Class;
 use statement::{SqlError, SqlState};
 use std::borrow::Cow;
@@ -181,17 +182,6 @@ pub(crate) fn served(text: &[u8], has: impl Fn(&str) -> bool) -> Option<LocalSta
     }
 }
 
-/// Returns the class of this name.
-///
-/// # Errors
-/// `22023`: there is no such class.
-pub(crate) fn class_of(value: &str) -> Result<Class, SqlError> {
-    Class::ALL.into_iter().find(|class| class.name().eq_ignore_ascii_case(value)).ok_or_else(|| {
-        let message = format!("invalid value for parameter \"overtake.priority\": \"{value}\"");
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).hint("Available values: low, normal, high.")
-    })
-}
-
 /// Error for a client that may not have a class above its highest.
 pub(crate) fn denied(max: Class) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"overtake.priority\"")
@@ -295,13 +285,25 @@ impl Priority {
     }
 }
 
-/// Returns the class in a hint `/*+ priority=high */` before a text.
-pub(crate) fn hint(text: &[u8]) -> Option<Class> {
-    let text = text.trim_ascii_start().strip_prefix(b"/*+")?;
-    let end = text.windows(2).position(|window| window == b"*/")?;
-    let mut words = text[..end].split(u8::is_ascii_whitespace);
-    let value = words.find_map(|word| word.strip_prefix(b"priority="))?;
-    class_of(std::str::from_utf8(value).ok()?).ok()
+/// Returns true if a text may begin with a BEGIN or a SET.
+pub(crate) fn may_open(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    [&b"begin"[..], b"start", b"set"]
+        .iter()
+        .any(|word| text.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word)))
+}
+
+/// Returns the class that a text sets, if it is a SET of the class and nothing else.
+pub(crate) fn class_set(text: &[u8]) -> Option<Result<Class, SqlError>> {
+    match command(text)? {
+        PriorityCommand::Set(SetCommand { setting: Setting::Priority, value: Some(value), .. }) => {
+            Some(class_of(&value))
+        }
+        PriorityCommand::Set(_)
+        | PriorityCommand::SetOther(_)
+        | PriorityCommand::Show(_)
+        | PriorityCommand::Deallocate(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -358,15 +360,5 @@ mod tests {
         priority.set(set("set overtake.priority = normal"), false).expect("a class");
         priority.follow(Setting::Priority, Some("high"));
         assert_eq!((priority.class(), priority.shown(MAX).as_deref()), (Class::Normal, Some("normal")));
-    }
-
-    #[test]
-    fn hints_stand_before_the_text() {
-        assert_eq!(hint(b" /*+ priority=low */ select"), Some(Class::Low));
-        for none in
-            ["select /*+ priority=low */", "/* priority=low */ select", "/*+ priority=urgent */", "/*+ priority=low"]
-        {
-            assert_eq!(hint(none.as_bytes()), None, "{none}");
-        }
     }
 }

@@ -101,7 +101,7 @@ fn watch_of(settings: &Defaults) -> Option<Duration> {
 impl UpstreamOptions {
     /// Class of a client that has not asked for one, where no rule gives another.
     pub(crate) fn class(&self) -> Result<Class, SqlError> {
-        priority::class_of(self.settings.get("overtake.priority"))
+        settings::priority::class_of(self.settings.get("overtake.priority"))
     }
 
     /// Highest class of a role, for which the server has reported this one.
@@ -109,7 +109,7 @@ impl UpstreamOptions {
         const NAME: &str = priority::MAX;
         let by_default = if is_superuser { Class::High } else { Class::Normal };
         let own = (self.settings.source(NAME) != SettingSource::Default)
-            .then(|| priority::class_of(self.settings.get(NAME)).ok());
+            .then(|| settings::priority::class_of(self.settings.get(NAME)).ok());
         said.or(own.flatten()).unwrap_or(by_default)
     }
 

@@ -202,8 +202,8 @@ impl StatementNames {
     }
 
     /// Returns the known properties of the statement of this name.
-    pub(crate) fn known(&self, name: &[u8]) -> Option<StatementProperties> {
-        self.named.get(name)?.known
+    pub(crate) fn known(&self, name: &[u8]) -> Option<&StatementProperties> {
+        self.named.get(name)?.known.as_ref()
     }
 
     pub(crate) fn know(&mut self, name: &[u8], known: StatementProperties) {

@@ -119,6 +119,7 @@ fn main() -> ExitCode {
             testkit::plain!(trouble::a_shutdown_says_what_is_known),
             testkit::plain!(trouble::who_waits_can_be_cancelled),
             testkit::plain!(marks::rules_look_at_tags_and_fingerprints),
+            testkit::plain!(marks::classes_that_do_not_exist_are_refused),
             testkit::plain!(marks::a_block_begins_with_its_first_statement),
             testkit::plain!(marks::a_block_fails_where_it_is_refused),
             testkit::plain!(marks::a_failed_block_has_its_ways_out),

@@ -108,6 +108,30 @@ pub fn rules_look_at_tags_and_fingerprints() {
     // A hint works in a prepared statement, too.
     let texts = [(By::Query, "select clock_timestamp()"), (By::Name, "/*+ priority=high */ select clock_timestamp()")];
     assert_eq!(order_of(&front, &texts), [texts[1].1, texts[0].1]);
+    // So does a SET before the first query of the same text.
+    for (by, text) in [
+        (By::Block, "set local overtake.priority = high; select clock_timestamp()"),
+        (By::Query, "SET overtake.priority TO 'high'; select clock_timestamp()"),
+    ] {
+        assert_eq!(order_of(&front, &[(By::Query, "select clock_timestamp()"), (by, text)])[0], text);
+    }
+    until_empty(&front);
+}
+
+/// Goal: a class that does not exist is refused before a server sees the statement, as the database does. Method: each
+/// way to ask for one.
+pub fn classes_that_do_not_exist_are_refused() {
+    let Some(front) = front(1, &[], |_| {}) else { return };
+    let mut client = front.raw();
+    for text in [
+        "/*+ priority=hihg */ select 1",
+        "begin; set local overtake.priority = hihg; select 1",
+        "set overtake.priority = hihg",
+    ] {
+        let said = client.ask(&query(text));
+        assert!(said.contains("22023|invalid value for parameter \"overtake.priority\": \"hihg\""), "{said}");
+        assert!(said.ends_with("Z(I)"), "{said}");
+    }
     until_empty(&front);
 }
 
