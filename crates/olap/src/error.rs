@@ -70,10 +70,9 @@ impl Error {
     }
 }
 
-const TOO_MANY_ROWS: &str = "Scalar subquery returned more than one row";
-
 /// Returns the error of a failed query for a session: that of our own kernels and scans, however it is wrapped; a lack
-/// of memory; or an internal error.
+/// of memory; or an internal error. After an internal error the session runs the query by rows, which tells an error of
+/// the data from a fault of analytics. So the log has the only trace of a fault.
 pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
     let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
     for cause in causes {
@@ -88,13 +87,17 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .detail(with_holders(detail))
             .hint("Queries that run as analytics share the setting overtake.analytics_memory."),
-        // DataFusion gives nothing but this text.
-        Error::Execution(text) if text.contains(TOO_MANY_ROWS) => {
-            let message = "more than one row returned by a subquery used as an expression";
-            SqlError::new(SqlState::CARDINALITY_VIOLATION, message)
-        }
-        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
+        error => sql_error_of(error),
     }
+}
+
+/// Logs a failure for which our code has no error, and returns it as an internal error.
+fn internal(error: &Error) -> SqlError {
+    match error {
+        Error::Panicked(_) => tracing::error!(%error, "an analytic query has panicked"),
+        error => tracing::warn!(%error, "an analytic query has failed"),
+    }
+    SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())
 }
 
 /// Returns the detail of DataFusion's memory error, with the holders of the memory, unless it is our own.
@@ -111,6 +114,6 @@ pub(crate) fn sql_error_of(error: Error) -> SqlError {
             SqlError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
         }
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail),
-        other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
+        error => internal(&error),
     }
 }

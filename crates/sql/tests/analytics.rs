@@ -438,3 +438,32 @@ fn explain_says_which_path_it_takes() {
     ];
     assert_eq!(lines(&mut session, "explain select * from t where id = 5"), found);
 }
+
+/// Goal: a query that needs the first rows only is one of the row path. Method: limits over plans that end early, and over
+/// those that read their whole input first.
+#[test]
+fn few_rows_of_a_large_table_are_read_by_rows() {
+    let (database, _) = database();
+    let mut session = connect(&database);
+    let mut path = |query: &str| {
+        let lines = lines(&mut session, &format!("explain {query}"));
+        lines.iter().find_map(|line| line.strip_prefix("Path: ").map(str::to_owned)).expect("a path")
+    };
+    for early in [
+        "select id from t limit 1",
+        "select n + 1 from t where n = 3 limit 5 offset 5",
+        "select exists (select from t where n = 3)",
+        "select * from (select n from t) a limit 1",
+    ] {
+        assert_eq!(path(early), "row", "{early}");
+    }
+    for whole in [
+        "select n from t order by n limit 1",
+        "select count(*) from t limit 1",
+        "select id from t limit 11000",
+        "select (select count(*) from t) limit 1",
+        "select n, count(*) from t group by n limit 1",
+    ] {
+        assert_eq!(path(whole), "analytics", "{whole}");
+    }
+}

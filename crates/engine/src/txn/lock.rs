@@ -633,15 +633,12 @@ impl Txn<'_> {
         Ok(has_waited)
     }
 
-    /// Locks a table.
+    /// Locks a table. As in PostgreSQL, a read-only transaction may take any lock: it changes nothing by that.
     ///
     /// # Errors
     /// As [`Txn::lock_row`].
     pub fn lock_table(&self, table: &Table, mode: TableLock, wait: Wait) -> Result<()> {
         self.inner.assert_own(table);
-        if TableLock::RowExclusive <= mode {
-            self.check_writable()?;
-        }
         let _call = self.call();
         let (key, mode) = (Key::Table(table.id), Mode::table(mode));
         if self.acquire(table, key, mode, wait)? { Ok(()) } else { Err(Error::LockNotAvailable(key.wanted(mode))) }

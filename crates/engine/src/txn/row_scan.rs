@@ -9,6 +9,7 @@ use crate::row::Row;
 use crate::row::condition::Condition;
 use crate::schema::table::Table;
 use crate::txn::Txn;
+use std::ops::ControlFlow;
 
 /// Rows between two checks whether another has aborted the transaction.
 const ROWS_BETWEEN_LOOKS: u64 = 1024;
@@ -20,13 +21,14 @@ impl Txn<'_> {
     /// # Errors
     /// [`crate::Error::InvalidValue`] if a condition does not fit the table, [`crate::Error::Taken`].
     pub fn scan<'t>(&'t self, table: &'t Table, conditions: &[Condition], mut each: impl FnMut(Row<'t>)) -> Result<()> {
-        self.try_scan(table, conditions, |row| {
+        let scanned = self.try_scan(table, conditions, |row| {
             each(row);
-            Ok(())
-        })
+            Ok(ControlFlow::Continue(()))
+        });
+        scanned.map(|_| ())
     }
 
-    /// Scans as [`Txn::scan`] does, up to the first error of `each`.
+    /// Scans as [`Txn::scan`] does, up to the first break or error of `each`. Returns the last flow.
     ///
     /// # Errors
     /// Those of [`Txn::scan`] and of `each`.
@@ -34,8 +36,8 @@ impl Txn<'_> {
         &'t self,
         table: &'t Table,
         conditions: &[Condition],
-        mut each: impl FnMut(Row<'t>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut each: impl FnMut(Row<'t>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
         self.note_scan(table, conditions)?;
         let view = self.view()?;
         let end = table.rows.end();
@@ -45,12 +47,14 @@ impl Txn<'_> {
                     self.check_active()?;
                 }
                 let Some(row) = self.visible_row(table, row, view) else { continue };
-                if conditions.iter().all(|condition| condition.holds(row.get(condition.column))) {
-                    each(row)?;
+                if conditions.iter().all(|condition| condition.holds(row.get(condition.column)))
+                    && each(row)?.is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
                 }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Returns true if a chunk may have rows that satisfy the conditions. Without cells it has the rows of its block,

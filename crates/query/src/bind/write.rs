@@ -139,23 +139,29 @@ impl Binder<'_> {
             scope.clause.set(Clause::Values);
             self.check_widths(rows)?;
             let mut bound = Vec::with_capacity(rows.len());
+            // A default is bound once for all rows, and not at all where each row has a value.
+            let mut defaults: Vec<Option<Expr>> = vec![None; table.columns.len()];
             for row in rows {
                 count(row.len(), &|at| start(&row[at]))?;
-                let mut values =
-                    (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
+                let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
                 for (value, at) in row.iter().zip(places) {
                     if !is_default(value) && self.takes_value(table, *at, overriding)? {
-                        values[*at] = self.assigned(table, *at, self.expr(value, &scope)?)?;
+                        values[*at] = Some(self.assigned(table, *at, self.expr(value, &scope)?)?);
                     }
                 }
-                bound.push(values);
+                let or_default = |(at, value): (usize, Option<Expr>)| match (value, &mut defaults[at]) {
+                    (Some(value), _) => Ok(value),
+                    (None, Some(default)) => Ok(default.clone()),
+                    (None, default @ None) => Ok(default.insert(self.default(table, at)?).clone()),
+                };
+                bound.push(values.into_iter().enumerate().map(or_default).collect::<SqlResult<_>>()?);
             }
             return Ok(Plan::Values(bound));
         }
         self.is_top.set(false);
         let mut query = self.query(source, None)?;
         count(query.columns.len(), &|at| self.column_start(source, at))?;
-        let mut values = (0..table.columns.len()).map(|at| self.default(table, at)).collect::<SqlResult<Vec<_>>>()?;
+        let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
         for ((from, column), at) in query.columns.iter().enumerate().zip(places) {
             let typed = Typed::new(Expr::Column(from), column.kind).at(self.column_start(source, from));
             if !self.takes_value(table, *at, overriding)? {
@@ -167,12 +173,14 @@ impl Binder<'_> {
             {
                 let typed = Typed { expr: listed.clone(), ..typed };
                 *listed = self.assigned(table, *at, typed)?;
-                values[*at] = Expr::Column(from);
+                values[*at] = Some(Expr::Column(from));
             } else {
-                values[*at] = self.assigned(table, *at, typed)?;
+                values[*at] = Some(self.assigned(table, *at, typed)?);
             }
         }
-        Ok(Plan::Project { input: Box::new(query.plan), columns: values })
+        let or_default = |(at, value): (usize, Option<Expr>)| value.map_or_else(|| self.default(table, at), Ok);
+        let columns = values.into_iter().enumerate().map(or_default).collect::<SqlResult<_>>()?;
+        Ok(Plan::Project { input: Box::new(query.plan), columns })
     }
 
     /// Whether a value that an INSERT gives is taken: a column that numbers its rows may refuse it, or have its own.

@@ -14,7 +14,7 @@ use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use std::ops::Bound;
 use types::datum::Datum;
-use types::ops::{build, mistyped};
+use types::ops::mistyped;
 use types::{Kind, SqlType};
 
 /// Evaluated keys of an [`Access`].
@@ -136,24 +136,10 @@ impl<'a> Run<'a> {
     ) -> SqlResult<Flow> {
         let txn = self.txn;
         match keys {
-            AccessKeys::All => {
-                let mut all = Vec::new();
-                txn.try_scan(&table.table, &[], |row| {
-                    pulse::tick(pulse::ITEM)?;
-                    if all.len() == all.capacity() {
-                        // The vector doubles when it grows.
-                        build::has_room(size_of_val(all.as_slice()))?;
-                    }
-                    all.push(row);
-                    Ok::<_, SqlError>(())
-                })?;
-                for row in &all {
-                    if each(row)?.is_break() {
-                        return Ok(Flow::Break(()));
-                    }
-                }
-                Ok(Flow::Continue(()))
-            }
+            AccessKeys::All => txn.try_scan(&table.table, &[], |row| {
+                pulse::tick(pulse::ITEM)?;
+                each(&row)
+            }),
             AccessKeys::Index { index, prefix, lower: None, upper: None, direction } => {
                 self.equal_rows(table, *index, prefix, *direction, each)
             }

@@ -513,7 +513,9 @@ impl Session {
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
             Action::CopyFrom(_) | Action::CopyTo(_) => self.copy(given),
-            Action::Query(query) if query.is_modifying() => self.by_rows(given, query),
+            Action::Query(query) if query.is_modifying() => {
+                self.by_rows(given, query).map_err(|error| read_only(error, "SELECT"))
+            }
             Action::Query(query) => {
                 if self.settings.is_read_only()
                     && let Some(verb) = statement.known().writes(&query.rows)

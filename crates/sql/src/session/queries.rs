@@ -48,9 +48,9 @@ enum QueryPath {
 /// Tables and effects of a query, as far as they decide its path.
 #[derive(Default)]
 struct QueryReads {
-    /// Tables that are scanned.
+    /// Tables that are scanned as a whole.
     scanned: Vec<Arc<Table>>,
-    /// Tables that are read by an index.
+    /// Tables that are read by an index, or up to the last row that a LIMIT needs.
     found: Vec<Arc<Table>>,
     /// True if it locks rows, advances sequences, or has other side effects.
     locks: bool,
@@ -60,6 +60,8 @@ struct QueryReads {
     writes: Option<&'static str>,
     /// Shared subplans that were visited: each once, however often it is used.
     shared: HashSet<u64>,
+    /// True while the visited operator ends early: a LIMIT takes its rows as they come.
+    ends_early: bool,
 }
 
 /// State of a prepared query that decides its path.
@@ -417,17 +419,61 @@ fn falls_back(error: &SqlError) -> bool {
     let state = error.state();
     state == SqlState::FEATURE_NOT_SUPPORTED
         || state == SqlState::STATEMENT_TOO_COMPLEX
-        || state == SqlState::CARDINALITY_VIOLATION
         || state == SqlState::INTERNAL_ERROR
         || state.0.starts_with("22")
+}
+
+/// Returns true for a count of rows that is small, or not known: then the budget of the row path decides.
+fn is_small_count(count: &Expr) -> bool {
+    match count {
+        Expr::Constant(Datum::Int8(count)) => u64::try_from(*count).is_ok_and(|count| count <= SCAN_ROWS_MAX),
+        count => matches!(count, Expr::Parameter(_)),
+    }
 }
 
 impl QueryReads {
     /// **Invariant:** every expression that the row path evaluates is visited. A missed one may have a side effect,
     /// and a query with side effects must not be restarted.
     fn add(&mut self, plan: &Plan) {
+        let before = self.ends_early;
+        self.ends_early = match plan {
+            Plan::Limit { limit: Some(limit), offset, .. } => {
+                [Some(limit), offset.as_ref()].into_iter().flatten().all(is_small_count)
+            }
+            Plan::Filter { .. } | Plan::Project { .. } | Plan::Sets { .. } | Plan::Lock { .. } | Plan::Joins(_) => {
+                before
+            }
+            Plan::Unit
+            | Plan::Values(_)
+            | Plan::From(_)
+            | Plan::Aggregate { .. }
+            | Plan::Windows { .. }
+            | Plan::Sort { .. }
+            | Plan::Distinct { .. }
+            | Plan::DistinctOn { .. }
+            | Plan::Limit { .. }
+            | Plan::Ties { .. }
+            | Plan::Set { .. }
+            | Plan::System(_)
+            | Plan::Shared { .. }
+            | Plan::Recursive(_)
+            | Plan::Working(_)
+            | Plan::Modified(_)
+            | Plan::Modifying { .. } => false,
+        };
+        self.add_operator(plan);
+        self.ends_early = before;
+    }
+
+    fn add_operator(&mut self, plan: &Plan) {
         match plan {
-            Plan::Joins(joins) => self.add_tables(&joins.steps),
+            // The other tables of a join are read for each row of the first, or into hash tables.
+            Plan::Joins(joins) => {
+                let ends_early = std::mem::take(&mut self.ends_early);
+                let (first, others) = joins.steps.split_at(joins.steps.len().min(1));
+                self.add_tables(first, ends_early);
+                self.add_tables(others, false);
+            }
             // Only the row path knows the catalog.
             Plan::System(_) => self.locks = true,
             Plan::Lock { locks, .. } => {
@@ -480,24 +526,35 @@ impl QueryReads {
         }
     }
 
-    fn add_tables(&mut self, steps: &[plan::JoinStep]) {
+    fn add_tables(&mut self, steps: &[plan::JoinStep], ends_early: bool) {
         for step in steps {
             match &step.source {
                 RowSource::Table { table, access, columns: _ } => {
-                    let tables = if matches!(access, Access::All) { &mut self.scanned } else { &mut self.found };
+                    let is_whole = matches!(access, Access::All) && !ends_early;
+                    let tables = if is_whole { &mut self.scanned } else { &mut self.found };
                     tables.push(Arc::clone(&table.table));
                 }
                 RowSource::Query { .. } | RowSource::Functions { .. } => {}
-                RowSource::Group(steps) => self.add_tables(steps),
+                RowSource::Group(steps) => self.add_tables(steps, false),
                 RowSource::Full(full) => {
-                    self.add_tables(&full.left.steps);
-                    self.add_tables(&full.right.steps);
+                    self.add_tables(&full.left.steps, false);
+                    self.add_tables(&full.right.steps, false);
                 }
             }
         }
     }
 
     fn add_expr(&mut self, expr: &Expr) {
+        let before = std::mem::take(&mut self.ends_early);
+        self.add_call(expr);
+        let _ = plan::children_of_expr(expr, &mut |child, _| {
+            self.add_child(child);
+            Ok(())
+        });
+        self.ends_early = before;
+    }
+
+    fn add_call(&mut self, expr: &Expr) {
         match expr {
             Expr::Call { callee, arguments: _ } => {
                 let callable = callee.callable();
@@ -541,9 +598,5 @@ impl QueryReads {
             | Expr::ArrayQuery(_)
             | Expr::Now { .. } => {}
         }
-        let _ = plan::children_of_expr(expr, &mut |child, _| {
-            self.add_child(child);
-            Ok(())
-        });
     }
 }

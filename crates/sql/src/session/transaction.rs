@@ -54,6 +54,12 @@ impl Session {
         for (name, value) in modes {
             if self.engine.is_open() && self.settings.show(name)? != *value {
                 let message = match *name {
+                    "transaction_isolation" if !self.savepoints.is_empty() => {
+                        "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction"
+                    }
+                    "transaction_deferrable" if !self.savepoints.is_empty() => {
+                        "SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction"
+                    }
                     "transaction_isolation" => "SET TRANSACTION ISOLATION LEVEL must be called before any query",
                     "transaction_deferrable" => "SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
                     // From now on it may not write; its writes so far stay.
