@@ -8,7 +8,7 @@ use statement::error::SqlResult;
 use types::Kind;
 use types::ops::CastContext;
 
-/// The call that a name stands for.
+/// Returns the advisory call that a function name stands for.
 pub(super) fn call_named(name: &str) -> Option<AdvisoryCall> {
     let lock = |tries, scope, shared| Some(AdvisoryCall::Lock { shared, tries, scope });
     let (transaction, session) = (AdvisoryScope::Transaction, AdvisoryScope::Session);
@@ -43,7 +43,7 @@ impl Binder<'_> {
         let bound: Result<Vec<Expr>, _> = arguments.iter().map(|argument| Ok(fits(argument)?.expr)).collect();
         let arguments = match bound {
             Ok(bound) => bound,
-            // A text that is no number is an error of its own.
+            // An invalid literal must report its own error, as in PostgreSQL.
             Err(error) if arguments.iter().any(|argument| argument.kind.kind == Kind::Unknown) => return Err(error),
             Err(_) => return Err(no_function(name, &arguments)),
         };

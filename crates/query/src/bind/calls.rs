@@ -1,5 +1,5 @@
-//! What a query computes beside its rows' values: aggregates, window functions, sets. They are collected while its
-//! expressions are bound; in their places stand columns from [`PLACEHOLDERS`] on, until `group` knows where their values are.
+//! Aggregates, window functions and set-returning functions of a query. They are collected while expressions are bound.
+//! Columns from [`PLACEHOLDERS`] on stand in their places until `group` knows where their values are.
 
 use crate::plan::{AggregateCall, PLACEHOLDERS, SetCall, Typed, WindowCall};
 use statement::pulse;
@@ -7,31 +7,32 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use syntax::ast;
 use types::SqlType;
 
-/// Columns that stand for aggregates, window functions, sets, and calls of `grouping`.
+/// Number of the first placeholder column of aggregates; below, those of window functions, sets and calls of
+/// `grouping`.
 pub(super) const AGGREGATES: usize = PLACEHOLDERS;
 pub(super) const WINDOWS: usize = 2 * PLACEHOLDERS;
 pub(super) const SETS: usize = 3 * PLACEHOLDERS;
 pub(super) const GROUPINGS: usize = 4 * PLACEHOLDERS;
 
-/// Aggregates, window functions and sets of a query.
+/// Aggregates, window functions and set-returning functions of a query.
 #[derive(Default)]
 pub(super) struct QueryCalls {
     pub(super) aggregates: Vec<(CallKey, AggregateCall, SqlType)>,
     pub(super) windows: Vec<(CallKey, WindowCall, SqlType)>,
     pub(super) sets: Vec<SetCall>,
-    /// Arguments of `grouping`.
+    /// Arguments of each call of `grouping`.
     pub(super) groupings: Vec<Vec<Typed>>,
 }
 
-/// Text of a call, so that the same call is made once, and its name. Kept as a hash of 128 bits: calls stand in one another, and a copy
-/// of each would take the square of their depth.
+/// Identity of a call, by which equal calls are evaluated once, with the function's name. It is a hash of 128 bits
+/// rather than the text: calls nest, and a copy of each text would take space quadratic in their depth.
 pub(super) struct CallKey {
     pub(super) name: ast::ObjectName,
     hash: [u64; 2],
 }
 
 impl CallKey {
-    /// Places in the text do not count.
+    /// Hashes a call. Source positions are not part of the hash.
     pub(super) fn new(call: &ast::FunctionCall) -> CallKey {
         let mut hasher = DoubleHasher([DefaultHasher::new(), DefaultHasher::new()]);
         hasher.0[1].write_u8(1);
@@ -44,12 +45,12 @@ impl CallKey {
     }
 }
 
-/// Two hashes of the same bytes. Counts its work.
+/// Two hashes of the same bytes. It counts its work, so that long calls can be cancelled.
 struct DoubleHasher([DefaultHasher; 2]);
 
 impl Hasher for DoubleHasher {
     fn write(&mut self, bytes: &[u8]) {
-        // What was stopped in the middle is never used.
+        // The error is dropped because the statement ends at its next check; an unfinished hash is never used.
         let _ = pulse::walk(bytes.len());
         self.0.iter_mut().for_each(|one| one.write(bytes));
     }
@@ -59,10 +60,10 @@ impl Hasher for DoubleHasher {
     }
 }
 
-/// A part of a query, for what may stand in it.
+/// Clause of a query, which decides what an expression in it may contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clause {
-    /// None of a query's: a default, a limit.
+    /// No clause of a query: a default, a limit.
     #[default]
     Other,
     /// List of SELECT.
@@ -93,22 +94,22 @@ pub enum Clause {
     Limit,
     /// `OFFSET`
     Offset,
-    /// The values of an `EXECUTE`.
+    /// Arguments of `EXECUTE`.
     Execute,
-    /// A default.
+    /// Default of a column.
     Default,
-    /// A `CHECK`.
+    /// `CHECK` constraint.
     Check,
-    /// The arguments of an aggregate.
+    /// Arguments of an aggregate.
     Aggregate,
-    /// Those of a window function.
+    /// Arguments of a window function.
     Window,
     /// `OVER`, `WINDOW`
     WindowDefinition,
 }
 
 impl Clause {
-    /// As PostgreSQL's messages call it.
+    /// Returns the clause's name in PostgreSQL's messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Clause::Other => "this context",
@@ -135,7 +136,7 @@ impl Clause {
         }
     }
 
-    /// What messages call it, if it takes no queries.
+    /// Returns the clause's name in the error for a subquery, if the clause allows none.
     pub(super) fn refuses_queries(self) -> Option<&'static str> {
         match self {
             Clause::Default => Some("DEFAULT expression"),

@@ -1,4 +1,4 @@
-//! Names of columns.
+//! Resolution of column names.
 
 use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility};
 use crate::plan::{Expr, Typed};
@@ -8,7 +8,7 @@ use types::datum::Datum;
 use types::{Kind, SqlType};
 
 impl NameScope<'_> {
-    /// Whether a relation is seen from what is being bound.
+    /// True if the expression that is being bound may refer to the relation.
     fn sees(&self, relation: &FromRelation) -> bool {
         match relation.reach {
             Visibility::All => true,
@@ -16,7 +16,7 @@ impl NameScope<'_> {
         }
     }
 
-    /// `table.column` of a place of the row, for messages.
+    /// Returns `table.column` of a slot of the row, for messages.
     pub(super) fn name_of(&self, slot: usize) -> String {
         let named = self.relations.iter().find_map(|relation| {
             let at = relation.values.iter().position(|value| matches!(value, Expr::Column(at) if *at == slot))?;
@@ -26,7 +26,8 @@ impl NameScope<'_> {
     }
 }
 
-/// The number of a system table, which psql asks for with each of its rows; null with the row that an outer join makes.
+/// The `tableoid` column of a system table, which psql selects with each row. It is null in rows that an outer join
+/// extends with nulls.
 fn tableoid(relation: &FromRelation) -> Option<(Expr, SqlType)> {
     let number = relation.system?;
     let key = Box::new(relation.values.first()?.clone());
@@ -34,19 +35,19 @@ fn tableoid(relation: &FromRelation) -> Option<(Expr, SqlType)> {
     Some((Expr::Case { whens, otherwise: Box::new(Expr::Constant(Datum::Oid(number))) }, Kind::Oid.into()))
 }
 
-/// The only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
+/// Returns the only column of a function in FROM whose row is named as a value: `e` in `unnest(...) e (v)`.
 fn value_of_row(name: &Name, scope: &NameScope<'_>) -> Option<Name> {
     let is_it = |one: &FromRelation| one.is_named && one.is_value && one.alias == **name;
     let (_, relation) = all_relations(scope).find(|(scope, one)| is_it(one) && scope.sees(one))?;
     Some(Name { text: relation.columns.first()?.name.as_str().into(), span: name.span })
 }
 
-/// What stands before the name of a column, or before `*`.
+/// Qualifier of a column name or of `*`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Qualifier {
-    /// The name of a relation in FROM.
+    /// Alias of a relation in FROM.
     Alias(String),
-    /// A relation of a schema, which goes by its own name: one with an alias is not meant.
+    /// OID of a relation named with its schema. It matches only an entry of FROM without an alias.
     Own(u32),
 }
 
@@ -60,7 +61,7 @@ impl Qualifier {
 }
 
 impl Binder<'_> {
-    /// The qualifier of these parts; nothing if they name nothing that can stand in FROM.
+    /// Returns the qualifier that these parts form; `None` if they name nothing that can stand in FROM.
     pub(super) fn qualifier(&self, parts: &[Name]) -> Option<Qualifier> {
         match parts {
             [alias] => Some(Qualifier::Alias(alias.to_string())),
@@ -72,7 +73,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A column by its name: here, or in an enclosing query.
+    /// Binds a column by its name, in this query or an enclosing one.
     pub fn column(&self, name: &ObjectName, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let (parts, place) = (&name.parts[..], name.span());
         if scope.clause.get() == Clause::Default {
@@ -98,7 +99,7 @@ impl Binder<'_> {
                 }
                 return Ok(Typed::new(outward(value, level), kind).at(place));
             }
-            // A table's name hides those further out, whatever columns it has.
+            // A qualifier hides relations of the same name in enclosing queries, even if its columns do not match.
             if let Some(qualifier) = &qualifier
                 && here.relations.iter().any(|one| qualifier.is(one) && here.sees(one))
             {
@@ -115,10 +116,10 @@ impl Binder<'_> {
         Err(self.at_name(self.no_column(name, scope), name))
     }
 
-    /// Checks that a qualifier means no two tables of a FROM.
+    /// Checks that a qualifier matches at most one relation of a FROM.
     ///
     /// # Errors
-    /// `42P09` if it does.
+    /// Fails with `42P09` if it matches several.
     pub(super) fn is_one(&self, qualifier: &Qualifier, scope: &NameScope<'_>, name: &Name) -> SqlResult<()> {
         let Qualifier::Alias(alias) = qualifier else { return Ok(()) };
         if scope.relations.iter().filter(|one| qualifier.is(one) && scope.sees(one)).nth(1).is_none() {
@@ -138,7 +139,8 @@ impl Binder<'_> {
                 }
                 let error = no_column(format!("column \"{name}\" does not exist"));
                 let has = |relation: &&FromRelation| relation.columns.iter().any(|column| column.name == **name);
-                // PostgreSQL names the table that has the column out of reach; only without one, similar names.
+                // Like PostgreSQL, the hint names a table whose column is out of reach, and similar names only if there
+                // is none.
                 match relations().find(has) {
                     Some(relation) if relation.is_named => error.hint(format!(
                         "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the \
@@ -170,7 +172,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `42P01`: a table that is not in FROM, or not seen from here.
+    /// Returns the error `42P01` for a table that is missing in FROM or cannot be referenced here.
     pub(super) fn no_relation(&self, table: &str, scope: &NameScope<'_>) -> SqlError {
         for (_, relation) in all_relations(scope) {
             let is_table = relation.table.as_ref().is_some_and(|own| own.name == table);
@@ -191,7 +193,7 @@ impl Binder<'_> {
         SqlError::new(SqlState::UNDEFINED_TABLE, message)
     }
 
-    /// The error of a query in FROM which names what stands beside it, and is not LATERAL.
+    /// Improves the error of a subquery in FROM that refers to its siblings without LATERAL.
     pub(super) fn aside(&self, error: SqlError, scope: &NameScope<'_>) -> SqlError {
         let quoted = |message: &str, before: &str, after: &str| {
             message.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).map(str::to_owned)
@@ -215,7 +217,7 @@ impl Binder<'_> {
         error
     }
 
-    /// Says whether these parts of a name, without the column's, are those of a relation that is seen.
+    /// True if these parts of a name, without the column's, match a relation that can be referenced here.
     fn sees(&self, parts: &[Name], scope: &NameScope<'_>) -> bool {
         let qualifier = self.qualifier(parts);
         let is_it = |of: &Qualifier| all_relations(scope).any(|(scope, one)| of.is(one) && scope.sees(one));
@@ -253,7 +255,7 @@ impl Binder<'_> {
                     return Err(self.at_name(error, written));
                 }
                 found = Some((value.clone(), column.kind));
-                // A stored text follows its tables and columns when they are renamed, so each name's object is noted.
+                // Stored texts follow renames of their tables and columns, so the object behind each name is noted.
                 if let Some(table) = &relation.table {
                     self.note(name.span, || NameTarget::Column(table.oid, column.number));
                 }
@@ -262,7 +264,7 @@ impl Binder<'_> {
                 }
             }
         }
-        // A column of a subquery may have this name, and hides the system column then.
+        // A column of a subquery with this name hides the system column, so the latter is tried last.
         if found.is_none() && **name == *"tableoid" {
             return Ok(scope.relations.iter().filter(is_meant).find_map(tableoid));
         }
@@ -270,7 +272,7 @@ impl Binder<'_> {
     }
 }
 
-/// Those of a scope and the ones around it, with the scope.
+/// Iterates over the relations of a scope and of its enclosing scopes.
 fn all_relations<'s>(scope: &'s NameScope<'s>) -> impl Iterator<Item = (&'s NameScope<'s>, &'s FromRelation)> {
     let mut at = Some(scope);
     let scopes = std::iter::from_fn(move || {
@@ -281,12 +283,12 @@ fn all_relations<'s>(scope: &'s NameScope<'s>) -> impl Iterator<Item = (&'s Name
     scopes.flat_map(|scope| scope.relations.iter().map(move |relation| (scope, relation)))
 }
 
-/// A value of a row so many queries out.
+/// Turns a value of the row into a reference from a query nested `level` deep.
 fn outward(mut value: Expr, level: usize) -> Expr {
     if level == 0 {
         return value;
     }
-    // Renaming never fails.
+    // The closure returns no error, so there is none to report.
     let _ = crate::plan::rewrite(&mut value, 0, &mut |expr, depth| {
         if let Expr::Column(column) = expr
             && depth == 0

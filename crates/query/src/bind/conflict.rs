@@ -1,6 +1,6 @@
-//! `ON CONFLICT`: which keys count, and what becomes of a row whose key is there.
+//! `ON CONFLICT`: inference of the arbiter indexes, and the action for a conflicting row.
 //!
-//! **Invariant:** the indexes that count are unique ones of exactly the columns that the statement names.
+//! **Invariant:** arbiters are unique indexes of exactly the columns that the statement names.
 
 use super::special::{is_collation, no_collation};
 use super::write::table_relation;
@@ -14,7 +14,7 @@ use syntax::ast::{self, Arbiter, ExprKind, NullsOrder, OnConflictAction, SortOrd
 use syntax::lex::Span;
 
 impl Binder<'_> {
-    /// `own`: the table as the statement names it.
+    /// Binds `ON CONFLICT`. `own` is the target table under the statement's name for it.
     pub(super) fn on_conflict(
         &self,
         on: &ast::OnConflict,
@@ -45,7 +45,7 @@ impl Binder<'_> {
                 return Err(self.at_place(error, *span));
             }
             OnConflictAction::Update(assignments, condition) => {
-                // The row in the table comes first, with its id behind the columns; then the row proposed for
+                // The scope has the existing row, with its row id behind the columns, then the row proposed for
                 // insertion.
                 let mut scope = NameScope::default();
                 let width = table.columns.len();
@@ -63,7 +63,7 @@ impl Binder<'_> {
         Ok(OnConflict { arbiters, update })
     }
 
-    /// The unique indexes of just these columns. Errors have the place of the whole list, as in PostgreSQL.
+    /// Infers the unique indexes of exactly these columns. Errors point to the whole list, as in PostgreSQL.
     fn inferred(&self, keys: &[ast::IndexKey], list: Span, table: &TableInfo) -> SqlResult<Vec<usize>> {
         let key = |key: &ast::IndexKey| self.inferred_column(key, table).map_err(|error| self.at_place(error, list));
         let mut wanted = keys.iter().map(key).collect::<SqlResult<Vec<usize>>>()?;
@@ -83,7 +83,7 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    /// Position of the column that a key of `ON CONFLICT` is.
+    /// Returns the position of the column that a key of `ON CONFLICT` names.
     fn inferred_column(&self, key: &ast::IndexKey, table: &TableInfo) -> SqlResult<usize> {
         let ast::IndexKey { value, collation, class, has_class_options: _, order, nulls, span: _ } = key;
         let not_allowed = |what: &str| {
@@ -110,7 +110,7 @@ impl Binder<'_> {
         let at = table
             .column(name)
             .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")))?;
-        // Every collation orders as the index does.
+        // Any collation is accepted: all of them order as the index does.
         if let Some(collation) = collation
             && !is_collation(collation)
         {
@@ -120,7 +120,7 @@ impl Binder<'_> {
     }
 }
 
-/// The unique indexes, by position.
+/// Positions of the table's unique indexes.
 fn unique(table: &TableInfo) -> impl Iterator<Item = usize> + '_ {
     table.table.indexes().iter().enumerate().filter(|(_, def)| def.unique).map(|(at, _)| at)
 }

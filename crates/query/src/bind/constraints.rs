@@ -1,6 +1,6 @@
-//! The rules that a statement which changes rows must keep.
+//! Constraints that a data-modifying statement must satisfy.
 //!
-//! **Invariant:** tables that a reference changes in consequence are among them, however many steps away.
+//! **Invariant:** they include the constraints of every table that a referential action changes, at any distance.
 
 use super::write::table_relation;
 use super::{Binder, NameScope};
@@ -10,7 +10,8 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 
 impl Binder<'_> {
-    /// The rules for changes of a table. `removes`: keys may go, too. Nothing if there are none.
+    /// Returns the constraints for changes of a table; `None` if there are none. `removes` means that keys may
+    /// disappear, so that incoming references count.
     pub(super) fn rules(&self, table: &Arc<TableInfo>, removes: bool) -> SqlResult<Option<Arc<ConstraintRules>>> {
         let mut rules = ConstraintRules::default();
         let mut left = vec![(Arc::clone(table), removes)];
@@ -40,7 +41,8 @@ impl Binder<'_> {
         scope.add(relation, table.columns.len())?;
         let mut checks = Vec::new();
         for (constraint, check) in table.checks() {
-            // Its places are in another text.
+            // Positions in its errors would point into the constraint's text instead of the statement's, so they are
+            // dropped.
             let condition = syntax::grammar::expression(&check.text)
                 .and_then(|tree| self.expr(&tree, &scope))
                 .and_then(|value| self.condition(value, "CHECK"))
@@ -79,7 +81,8 @@ impl Binder<'_> {
                     (child, compared(child, parent))
                 };
                 let kinds: Vec<_> = key.columns.iter().zip(&columns).map(kinds).collect();
-                // An index has its values in the order of their own kinds.
+                // A lookup in the child's index compares values of the index's own types, so it needs these to be the
+                // compared types.
                 let is_ordered = kinds.iter().all(|(own, compared)| own == compared);
                 let child_index = child.table.indexes().iter().position(|def| begins(&def.columns));
                 referenced.push((
@@ -110,7 +113,7 @@ impl Binder<'_> {
     }
 }
 
-/// Positions of the columns that are referred to, and their unique index.
+/// Returns the positions of the referenced columns, and their unique index.
 fn parent_key(parent: &TableInfo, key: &ForeignKey) -> SqlResult<(Vec<usize>, usize)> {
     let columns = key.parent_columns.iter().map(|number| parent.column_numbered(*number).ok_or_else(lost));
     let columns = columns.collect::<SqlResult<Vec<usize>>>()?;

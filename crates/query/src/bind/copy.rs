@@ -1,4 +1,4 @@
-//! `COPY`: which columns of which table, or which query.
+//! `COPY`: columns of a table, or a query.
 //!
 //! **Invariant:** a file or program of the server's machine is never touched.
 
@@ -23,24 +23,24 @@ use types::datum::Datum;
 pub struct CopyFrom {
     /// Table that takes the rows.
     pub table: Arc<TableInfo>,
-    /// The columns of the data.
+    /// Positions of the columns in the data.
     pub places: Vec<usize>,
-    /// Values of the other columns that are not just null.
+    /// Defaults of the columns that are missing in the data, except null ones.
     pub defaults: Vec<(usize, Expr)>,
     /// Options of the statement.
     pub options: CopyOptions,
-    /// For each column of the data: what looks like null is none.
+    /// For each column of the data: `FORCE_NOT_NULL`, so the null string is read as text.
     pub force_not_null: Vec<bool>,
-    /// For each column of the data: null may stand in quotes.
+    /// For each column of the data: `FORCE_NULL`, so a quoted null string is read as null.
     pub force_null: Vec<bool>,
     /// Constraints to check; `None` without any.
     pub rules: Option<Arc<ConstraintRules>>,
 }
 
-/// Where rows come from.
+/// Source of the rows of `COPY … TO`.
 #[derive(Debug)]
 pub enum CopySource {
-    /// Query, or a whole table.
+    /// A query, or a whole table.
     Query(Box<Plan>),
     /// INSERT, UPDATE or DELETE with RETURNING.
     Change(Box<Modify>),
@@ -94,7 +94,7 @@ impl Binder<'_> {
 
     /// Binds a `COPY … TO`.
     pub fn copy_to(&self, copy: &ast::CopyCommand) -> SqlResult<CopyTo> {
-        // Which of the two it is was asked before; the grammar lets no condition stand behind this one.
+        // The caller has checked the direction, and the grammar allows no condition after COPY … TO.
         let ast::CopyCommand { of, is_from: _, place, options, condition: _ } = copy;
         of_client(place)?;
         let options = CopyOptions::of(options, self.text, false)?;
@@ -119,7 +119,7 @@ impl Binder<'_> {
         Ok(CopyTo { rows, names, kinds, options, force_quote })
     }
 
-    /// Rows of a statement, and their columns.
+    /// Binds the statement that COPY reads, and returns its rows and columns.
     fn copied_rows(&self, statement: &Statement) -> SqlResult<(CopySource, Vec<ColumnInfo>)> {
         let BoundChange { mut modify, columns } = match statement {
             Statement::Query(query) => {
@@ -151,7 +151,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the plan of these columns of all rows of a table.
+/// Returns the plan that reads these columns of all rows of a table.
 fn whole(table: &Arc<TableInfo>, places: Vec<usize>) -> Plan {
     let mut needed = Slots::default();
     places.iter().for_each(|place| needed.add(*place));
@@ -163,7 +163,7 @@ fn whole(table: &Arc<TableInfo>, places: Vec<usize>) -> Plan {
 }
 
 /// # Errors
-/// `0A000` for data that are not the client's.
+/// Fails with `0A000` if the data is not sent by or to the client.
 fn of_client(place: &CopyPlace) -> SqlResult<()> {
     match place {
         CopyPlace::Client => Ok(()),
@@ -173,7 +173,7 @@ fn of_client(place: &CopyPlace) -> SqlResult<()> {
     }
 }
 
-/// What an option names is no column of the data.
+/// Returns the error for an option that names no column of the data.
 fn unknown(table: Option<&TableInfo>, name: &str, what: &str) -> SqlError {
     match table {
         Some(table) if table.column(name).is_some() => {

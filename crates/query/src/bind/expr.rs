@@ -1,4 +1,4 @@
-//! Expressions.
+//! Binding of expressions.
 
 use super::place::start;
 use super::subquery::is_row;
@@ -19,7 +19,8 @@ impl Binder<'_> {
     /// Binds an expression over a scope's row.
     ///
     /// # Errors
-    /// Whatever is wrong with it; what no part of it has given a place stands where it begins.
+    /// Fails with the first error in the expression. An error without a position gets that of the innermost expression
+    /// around it.
     pub fn expr(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         statement::stack::check()?;
         match self.expr_somewhere(expr, scope) {
@@ -46,7 +47,8 @@ impl Binder<'_> {
         }
     }
 
-    /// As [`Binder::expr`]. Apart from it, since long chains of operators must have small frames.
+    /// Binds the kinds of expressions that do not chain. It is a function of its own so that long chains of operators
+    /// have small stack frames.
     #[inline(never)]
     fn expr_of_any_kind(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match &expr.kind {
@@ -66,7 +68,7 @@ impl Binder<'_> {
                 let place = left.place;
                 Ok(negated_if(!is_not, self.is_same(left, self.expr(right, scope)?, *at)?).at(place))
             }
-            // A list of rows has no operator of its own: it is a comparison of rows for each item.
+            // IN has no operator on rows, so it becomes a comparison of rows for each item.
             ExprKind::InList { value, list, is_not, at } if is_row(value) => {
                 let equal = list.iter().map(|other| Ok(self.row_comparison("=", value, other, scope)?.expr));
                 let equal = equal.collect::<SqlResult<_>>().map_err(|error| self.at_place(error, *at))?;
@@ -88,7 +90,7 @@ impl Binder<'_> {
             ExprKind::Exists(query) => self.exists(query, scope),
             ExprKind::ArrayQuery(query) => self.array_query(query, scope),
             ExprKind::Array(elements) => self.array(elements, scope),
-            // A set in a branch that may not be evaluated would have no defined number of rows.
+            // A set-returning function in a branch that may not be evaluated has no defined number of rows.
             ExprKind::Case { operand, branches, otherwise } => self
                 .without_sets("CASE", scope, || self.case(operand.as_deref(), branches, otherwise.as_deref(), scope)),
             ExprKind::Coalesce(arguments) => {
@@ -119,7 +121,7 @@ impl Binder<'_> {
             ExprKind::Collate { value, collation, at } => self.collated(value, collation, *at, scope),
             ExprKind::Indirection { of, steps } => self.access(of, steps, scope),
             ExprKind::Row { .. } => {
-                // Errors in its fields are the user's, and come before the refusal.
+                // Errors in the row's fields are the user's, so they take precedence over the refusal.
                 self.row_values(expr, scope)?;
                 Err(SqlError::unsupported("a row as a value"))
             }
@@ -135,12 +137,12 @@ impl Binder<'_> {
         all.iter().map(|one| self.expr(one, scope)).collect()
     }
 
-    /// Operands of `AND` or `OR`.
+    /// Binds the operands of `AND` or `OR`.
     fn conditions(&self, all: &[ast::Expr], of: &str, scope: &NameScope<'_>) -> SqlResult<Vec<Expr>> {
         all.iter().map(|one| self.condition(self.expr(one, scope)?, of)).collect()
     }
 
-    /// A number, text, truth value or null.
+    /// Binds a number, text, Boolean or null.
     fn literal(&self, constant: &Constant) -> SqlResult<Typed> {
         let (datum, kind) = match constant {
             Constant::Integer(number) => (Datum::Int4(*number), Kind::Int4),
@@ -195,11 +197,11 @@ impl Binder<'_> {
             CastStyle::Function | CastStyle::Literal => (span, true),
         };
         let cast = self.coerce(value, to, CastContext::Explicit).map_err(|error| self.at_place(error, at))?;
-        // `CAST` is its beginning, if it is anything.
+        // The error position of CAST (…) is the word CAST, unless it casts nothing.
         Ok(if is_function && is_cast { cast.at(span) } else { cast })
     }
 
-    /// Operator before its operand.
+    /// Binds a prefix operator.
     fn prefix(
         &self,
         operator: &OperatorName,
@@ -217,7 +219,7 @@ impl Binder<'_> {
         Ok(not(truth(self.condition(operand, "NOT")?)).at(span))
     }
 
-    /// Operators in a row, of which the first is innermost: a loop, as there may be thousands.
+    /// Binds a left-deep chain of infix operators in a loop, since thousands of them would overflow the stack.
     fn chain(&self, whole: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let mut outer = Vec::new();
         let mut first = whole;
@@ -263,10 +265,10 @@ impl Binder<'_> {
         Ok(found.map_err(|error| self.at_place(written_in_full(error, operator), operator.span))?.at(place))
     }
 
-    /// `IS NULL`, `IS TRUE` and the like.
+    /// Binds `IS NULL`, `IS TRUE` and their like.
     fn is_test(&self, value: &ast::Expr, test: IsTest, is_not: bool, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if test == IsTest::Null && is_row(value) {
-            // Each of its values, so that a row may be neither.
+            // The test applies to each field, so a row can be neither NULL nor NOT NULL.
             let one = |value: Typed| negated_if(is_not, truth(Expr::IsNull(Box::new(value.expr)))).expr;
             return Ok(truth(Expr::And(self.row_values(value, scope)?.into_iter().map(one).collect())));
         }
@@ -292,7 +294,7 @@ impl Binder<'_> {
         Ok(truth(Expr::IsBool(Box::new(self.condition(argument, of)?), value)))
     }
 
-    /// Tells, by the test that stands there, if two values are the same, null among them.
+    /// Binds `IS NOT DISTINCT FROM`: equality by the types' operator, with two nulls equal.
     fn is_same(&self, left: Typed, right: Typed, at: Span) -> SqlResult<Typed> {
         let equality = equality(left.kind.kind, right.kind.kind).map_err(|error| self.at_place(error, at))?;
         Ok(truth(match equality {
@@ -311,8 +313,8 @@ impl Binder<'_> {
         }))
     }
 
-    /// `IN` of a list, as PostgreSQL's `transformAExprIn`: values that look at no row become one array, the others are
-    /// compared each for itself.
+    /// Binds `IN` with a list, as PostgreSQL's `transformAExprIn` does: items without columns form one array, the
+    /// others are compared one by one.
     fn in_list(
         &self,
         argument: Typed,
@@ -328,11 +330,11 @@ impl Binder<'_> {
         let list = self.exprs(list, scope)?;
         let own = argument.kind.kind;
         let (array, mut rest): (Vec<Typed>, Vec<Typed>) = list.into_iter().partition(|one| {
-            // Whoever looks next finds that the statement must end.
+            // The error is dropped here because the next check finds the cancellation again.
             let _ = pulse::walk(pulse::ITEM);
             slots_of(&one.expr).is_empty()
         });
-        // Values that compare alike are one list.
+        // Items with the same equality operator share one list.
         let mut lists: Vec<(Equality, Vec<Typed>)> = Vec::new();
         let kinds: Vec<Kind> = std::iter::once(own).chain(array.iter().map(|one| one.kind.kind)).collect();
         match types::ops::common_kind(&kinds, "IN") {
@@ -373,7 +375,7 @@ impl Binder<'_> {
         self.once([argument], |binder, [argument]| all(binder, &argument))
     }
 
-    /// Adds conditions of which one is true if the value is equal to any of these; negated, of which none is false if not.
+    /// Appends conditions for `IN`, of which one must be true; if `negated`, for `NOT IN`, of which all must be true.
     fn any_equal(
         &self,
         value: &Typed,
@@ -398,7 +400,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The plan's rows with their columns cast. They are `written` there, if anywhere.
+    /// Returns a plan that casts the columns of another one. Errors point into `written`, if that is given.
     pub fn converted(
         &self,
         plan: Plan,
@@ -409,7 +411,7 @@ impl Binder<'_> {
         if from == to {
             return Ok(plan);
         }
-        // A literal of unknown type is read as one of the type.
+        // A literal of unknown type is read as a value of the target type, so the cast goes into the projection.
         let plan = match plan {
             Plan::Project { input, columns } => {
                 let convert = |(at, ((expr, from), to)): (usize, ((Expr, &SqlType), &SqlType))| {
@@ -454,7 +456,7 @@ impl Binder<'_> {
         scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let mut whens = Vec::new();
-        // The ELSE comes first where the type is decided.
+        // PostgreSQL resolves the result type with the ELSE value first.
         let nothing = Typed::new(Expr::Constant(Datum::Null), Kind::Unknown);
         let mut results = vec![otherwise.map_or(Ok(nothing), |otherwise| self.expr(otherwise, scope))?];
         for ast::CaseBranch { condition, value, span } in branches {
@@ -474,15 +476,16 @@ impl Binder<'_> {
     }
 }
 
-/// Lists and arrays of fewer values are gone through. (PostgreSQL's `MIN_ARRAY_SIZE_FOR_HASHED_SAOP`.)
+/// Minimal length of a list or array that is hashed; shorter ones are searched linearly. (PostgreSQL's
+/// `MIN_ARRAY_SIZE_FOR_HASHED_SAOP`.)
 pub(super) const HASHED_MIN: usize = 9;
 
-/// A number for a hash table, if there is to be one.
+/// Returns an id for a hash table, if one is wanted.
 pub(super) fn hashed(is_wanted: bool) -> Option<ListId> {
     is_wanted.then(|| ListId(new_id()))
 }
 
-/// Name of an operator in the table.
+/// Returns an operator's name in the table of operators.
 pub(super) fn operator_name(operator: &OperatorName) -> SqlResult<&str> {
     match &operator.schemas[..] {
         [] => Ok(&operator.signs),
@@ -491,13 +494,13 @@ pub(super) fn operator_name(operator: &OperatorName) -> SqlResult<&str> {
     }
 }
 
-/// Operator with the schemas that are written before it.
+/// Returns an operator's name with the schemas that are written before it.
 fn in_full(operator: &OperatorName) -> String {
     let parts = operator.schemas.iter().map(|schema| &*schema.text).chain([&*operator.signs]);
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The error of an operator that is written with its schema.
+/// Restores the schemas of an operator in the message of its error.
 #[inline(never)]
 fn written_in_full(error: SqlError, operator: &OperatorName) -> SqlError {
     if operator.schemas.is_empty() {
@@ -506,9 +509,9 @@ fn written_in_full(error: SqlError, operator: &OperatorName) -> SqlError {
     error.replaced(&format!(" {} ", operator.signs), &format!(" {} ", in_full(operator)))
 }
 
-/// Value and type of a number that fits no `integer`, or has a sign.
+/// Reads a numeric literal that does not fit `integer`, or has a sign.
 fn number(digits: &str) -> SqlResult<(Datum, Kind)> {
-    // The least integer is a literal, too.
+    // The grammar reads -2147483648 with its sign, and it is an integer.
     if let Ok(small) = digits.parse() {
         return Ok((Datum::Int4(small), Kind::Int4));
     }
@@ -518,7 +521,7 @@ fn number(digits: &str) -> SqlResult<(Datum, Kind)> {
     Ok((Datum::Numeric(Numeric::parse(digits)?), Kind::Numeric))
 }
 
-/// A truth value.
+/// Gives an expression the type `boolean`.
 pub fn truth(expr: Expr) -> Typed {
     Typed::new(expr, Kind::Bool)
 }

@@ -1,4 +1,4 @@
-//! FROM clauses: tables, queries, functions.
+//! Binding of FROM: tables, queries, functions.
 
 use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility, columns_of, settled};
 use crate::plan::{ColumnInfo, InputKind, JoinGroup, JoinInput, Plan, Slots, slots_of_plan};
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use syntax::ast::{self, FromItem};
 
 impl Binder<'_> {
-    /// Binds all of `FROM` into the scope.
+    /// Binds a whole FROM clause into the scope.
     pub fn from(&self, from: &[FromItem], scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         self.bind_from_items(from, scope)
     }
 
-    /// As [`Binder::from`], of items that stand in several places.
+    /// Binds items of FROM that come from several clauses, as [`Binder::from`] does.
     pub(super) fn bind_from_items<'i>(
         &self,
         from: impl IntoIterator<Item = &'i FromItem>,
@@ -22,7 +22,8 @@ impl Binder<'_> {
     ) -> SqlResult<JoinGroup> {
         let mut all = JoinGroup::default();
         for one in from {
-            // The executor goes from each source to the next.
+            // The executor recurses from each input to the next, so their number is limited like the nesting of
+            // queries.
             statement::stack::check_queries(all.inputs.len() / 4)?;
             statement::pulse::tick(scope.relations.len())?;
             let JoinGroup { inputs, conditions } = self.bind_from_item(one, scope)?;
@@ -35,7 +36,7 @@ impl Binder<'_> {
         Ok(all)
     }
 
-    /// A table whose rows are made when it is read.
+    /// Binds a system table, whose rows are computed when it is read.
     pub(super) fn system_in_from(
         &self,
         table: &Arc<catalog::SystemTable>,
@@ -62,7 +63,7 @@ impl Binder<'_> {
             FromItem::Query { query, alias, is_lateral, span: _ } => {
                 self.query_in_from(query, alias.as_ref(), *is_lateral, scope)
             }
-            // Functions see what is before them with and without the word LATERAL.
+            // Functions in FROM are lateral even without the keyword LATERAL.
             FromItem::Functions { functions, is_rows_from: _, with_ordinality, alias, is_lateral: _, span: _ } => {
                 let [function] = &functions[..] else {
                     return Err(SqlError::unsupported("ROWS FROM with several functions"));
@@ -76,9 +77,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Table, view or query of `WITH`.
+    /// Binds a table, a view or a query of `WITH`.
     fn table_in_from(&self, table: &ast::TableItem, scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
-        // Nothing inherits, so ONLY says nothing.
+        // There is no inheritance, so ONLY has no effect.
         let ast::TableItem { name, is_only: _, alias, is_sampled, span: _ } = table;
         refuse!(*is_sampled => "TABLESAMPLE");
         let (first, alias) = (scope.width, alias.as_ref());
@@ -119,7 +120,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Query in parentheses.
+    /// Binds a subquery.
     fn query_in_from(
         &self,
         query: &ast::Query,
@@ -128,7 +129,7 @@ impl Binder<'_> {
         scope: &mut NameScope<'_>,
     ) -> SqlResult<JoinGroup> {
         let first = scope.width;
-        // What a lateral one sees is this row, as that of an enclosing query.
+        // A lateral subquery sees the row of this FROM as that of an enclosing query.
         let mut bound = if is_lateral {
             let before = scope.clause.replace(Clause::From);
             scope.is_lateral.set(true);
@@ -144,7 +145,7 @@ impl Binder<'_> {
         let relation = self.relation("", alias, bound.columns, first, None)?;
         scope.add(relation, width)?;
         let needs = if is_lateral { slots_of_plan(&bound.plan, 1) } else { Slots::default() };
-        // One that needs nothing of this row need not be run for each.
+        // A subquery without LATERAL depends on no row of this FROM, so it need not be run again for each.
         let source = match is_lateral {
             true => InputKind::Query { plan: Box::new(bound.plan), is_lateral: true },
             false => of_query(bound.plan),
@@ -180,12 +181,12 @@ impl Binder<'_> {
     }
 }
 
-/// Source of a query without LATERAL.
+/// Input that is a query without LATERAL.
 fn of_query(plan: Plan) -> InputKind {
     InputKind::Query { plan: Box::new(plan), is_lateral: false }
 }
 
-/// Group of one input.
+/// Join group of a single input.
 pub(super) fn input(kind: InputKind, first: usize, width: usize, needs: Slots) -> JoinGroup {
     JoinGroup::one(JoinInput { kind, first, width, outer: None, needs })
 }

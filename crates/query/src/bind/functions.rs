@@ -1,4 +1,4 @@
-//! Calls of functions, and of aggregates, which are collected for the grouping.
+//! Calls of functions and aggregates; aggregates are collected for the grouping.
 
 use super::calls::{AGGREGATES, CallKey};
 use super::place::call_start;
@@ -11,26 +11,25 @@ use syntax::lex::Span;
 use types::ops::{self, Callee, CastContext};
 use types::{Kind, SqlType};
 
-/// Says whether a value can be cast to a type.
+/// True if a value can be cast to a type.
 fn is_cast(value: &Typed, to: Kind) -> bool {
     let from = value.kind.kind;
     from == Kind::Unknown || from == to || ops::find_cast(from, to, CastContext::Explicit).is_some()
 }
 
 impl Binder<'_> {
-    /// A call that stands there. What is wrong with it as a whole stands where its name does.
+    /// Binds a call. Errors of the call as a whole point to its name.
     pub fn function(&self, call: &FunctionCall, span: Span, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match self.called(call, scope) {
             Ok(typed) if typed.place.is_known() => Ok(typed),
             Ok(typed) => Ok(typed.at(call_start(call, span))),
-            // What has a place is about an argument.
+            // An error with a position is about an argument.
             Err(error) if error.is_placed() => Err(error),
             Err(error) => Err(self.at_name(in_schema_of(error, &call.name), &call.name)),
         }
     }
 
-    /// # Errors
-    /// `42883`, or `3F000` if not even the schema is there: a function of a schema of the client's.
+    /// Returns the error for a function with a client's schema: `42883`, or `3F000` if the schema does not exist.
     pub(super) fn foreign_function(
         &self,
         schema: &str,
@@ -48,7 +47,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Name by which the function of a call is known.
+    /// Returns the name by which the function of a call is looked up.
     fn own_name<'c>(&self, call: &'c FunctionCall, scope: &NameScope<'_>) -> SqlResult<&'c str> {
         match &call.name.parts[..] {
             [name] => Ok(name),
@@ -89,7 +88,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Call with `WITHIN GROUP`, or of an aggregate that wants it.
+    /// Binds a call with `WITHIN GROUP`, or of an aggregate that requires it.
     fn ordered_set(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if !call.is_within_group {
             return self.call(name, self.arguments(&call.arguments, scope)?);
@@ -100,7 +99,7 @@ impl Binder<'_> {
         if matches!(name, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
             return Err(SqlError::unsupported(format_args!("the hypothetical-set aggregate {name}")));
         }
-        // As by PostgreSQL, one that takes all of these as arguments is looked for.
+        // Like PostgreSQL, this looks for a function that takes all of these as arguments.
         let mut all = self.arguments(&call.arguments, scope)?;
         for key in &call.order_by {
             all.push(self.expr(&key.value, scope)?);
@@ -108,7 +107,7 @@ impl Binder<'_> {
         self.call(name, all)
     }
 
-    /// Error of `name(*)`, where the function is no aggregate.
+    /// Returns the error for `name(*)`, where the function is not an aggregate.
     pub(super) fn no_star(&self, name: &str) -> SqlError {
         if ops::resolve_function(self.env.functions(), name, &[]).is_ok() {
             let message = format!("{name}(*) specified, but {name} is not an aggregate function");
@@ -117,7 +116,7 @@ impl Binder<'_> {
         no_function(name, &[])
     }
 
-    /// Call of a function whose arguments are values.
+    /// Binds the call of a function whose arguments are plain values.
     fn plain_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
         match name {
             "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name, arguments),
@@ -129,7 +128,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `CURRENT_DATE` and the like.
+    /// Binds `CURRENT_DATE` and its like.
     pub(super) fn session_value(&self, value: SessionValue) -> SqlResult<Typed> {
         let name = match value {
             SessionValue::CurrentDate => return Ok(now(Kind::Date)),
@@ -147,7 +146,7 @@ impl Binder<'_> {
         ops::said(name).map(said).ok_or_else(|| no_function(name, &[]))
     }
 
-    /// `CURRENT_TIMESTAMP`, perhaps with a precision.
+    /// Binds `CURRENT_TIMESTAMP`, with or without a precision.
     fn now_rounded(&self, kind: Kind, precision: Option<i32>) -> SqlResult<Typed> {
         match precision {
             None => Ok(now(kind)),
@@ -158,12 +157,12 @@ impl Binder<'_> {
         }
     }
 
-    /// `NULLIF`
+    /// Binds `NULLIF`.
     pub(super) fn null_if_equal(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
         self.once([left], |binder, [left]| binder.null_if(left, right))
     }
 
-    /// `GREATEST`, `LEAST`
+    /// Binds `GREATEST` or `LEAST`.
     pub(super) fn extreme(&self, is_greatest: bool, arguments: Vec<Typed>) -> SqlResult<Typed> {
         let (arguments, kind) = self.common(arguments, if is_greatest { "GREATEST" } else { "LEAST" })?;
         Ok(Typed::new(Expr::Extreme { greatest: is_greatest, kind: self.comparable(kind.kind)?, arguments }, kind))
@@ -172,7 +171,7 @@ impl Binder<'_> {
     fn null_if(&self, left: Typed, right: Typed) -> SqlResult<Typed> {
         let (mut value, mut kind) = (left.expr.clone(), left.kind);
         let equal = self.operator("=", Some(left), right)?;
-        // It is what `=` takes it for.
+        // The result has the type that `=` has converted the left operand to.
         if let Expr::Call { callee: Callee::Operator(operator), arguments } = &equal.expr
             && let (Some(left), Some(argument)) = (operator.left, arguments.first())
             && kind.kind != left
@@ -184,12 +183,13 @@ impl Binder<'_> {
         Ok(Typed::new(expr, super::settled(kind)))
     }
 
-    /// As [`Binder::call`], of a function that is called by a syntax of its own, whose errors name its schema.
+    /// Binds a function with a syntax of its own as [`Binder::call`] does. Its errors name the schema, as in
+    /// PostgreSQL.
     pub(super) fn syntax_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
         self.call(name, arguments).map_err(|error| in_schema(error, name))
     }
 
-    /// Applies a function of the table.
+    /// Binds a call of a function in the table of functions.
     pub fn call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
         if let Some(called) = self.call_with_vectors(name, &arguments) {
             return called;
@@ -197,7 +197,7 @@ impl Binder<'_> {
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
         let resolved = match ops::resolve_function(self.env.functions(), name, &kinds) {
             Ok(resolved) => resolved,
-            // One value behind the name of a type is cast to it (`func_get_detail`).
+            // A call of a type's name with one argument is a cast, as in PostgreSQL's `func_get_detail`.
             Err(error) => match (Kind::from_typname(name), <[Typed; 1]>::try_from(arguments)) {
                 (Some(to), Ok([value])) if error.state() == SqlState::UNDEFINED_FUNCTION && is_cast(&value, to) => {
                     return self.coerce(value, to.into(), CastContext::Explicit);
@@ -223,7 +223,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, function.result))
     }
 
-    /// A value of any type as its text, which of truth values is not what a cast to text gives.
+    /// Converts a value of any type to its text form. For Booleans this is `t` or `f`, unlike a cast to text.
     pub(super) fn shown(&self, argument: Typed) -> SqlResult<Expr> {
         match ops::casts::shown(argument.kind.kind).filter(|_| argument.kind.kind != Kind::Unknown) {
             None => self.argument(argument, Kind::Text),
@@ -234,20 +234,20 @@ impl Binder<'_> {
         }
     }
 
-    /// Arguments of a call, bound.
+    /// Binds the arguments of a call.
     pub(super) fn arguments(&self, arguments: &[Argument], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         arguments.iter().map(|argument| self.expr(self.value_of(argument)?, scope)).collect()
     }
 
-    /// Values of a call's arguments.
+    /// Returns the values of a call's arguments, which must not be named.
     fn unnamed<'c>(&self, call: &'c FunctionCall) -> SqlResult<Vec<&'c ast::Expr>> {
         call.arguments.iter().map(|argument| self.value_of(argument)).collect()
     }
 
-    /// Value of an argument.
+    /// Returns the value of an argument.
     ///
     /// # Errors
-    /// `0A000`: the name of a parameter stands before it.
+    /// Fails with `0A000` if the argument is named.
     fn value_of<'c>(&self, argument: &'c Argument) -> SqlResult<&'c ast::Expr> {
         match &argument.name {
             None => Ok(&argument.value),
@@ -261,12 +261,12 @@ impl Binder<'_> {
     fn aggregate(&self, function: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let grouping_error = |message: String| SqlError::new(SqlState::GROUPING_ERROR, message);
         let clause = scope.clause.get();
-        // The arguments are over the rows before grouping.
+        // Arguments see the rows before grouping, so they have a clause of their own.
         scope.clause.set(Clause::Aggregate);
         let call = self.aggregate_call(function, name, scope);
         scope.clause.set(clause);
         let (mut call, kind) = call?;
-        // It belongs to the innermost query that it looks at a row of.
+        // An aggregate belongs to the innermost query whose row its arguments refer to.
         let level = level_of(&mut call, |_| true).unwrap_or(0);
         if level == 0 && clause == Clause::Aggregate {
             return Err(grouping_error("aggregate function calls cannot be nested".to_owned()));
@@ -276,7 +276,7 @@ impl Binder<'_> {
             let Some(parent) = owner.parent else { break };
             owner = parent;
         }
-        // An aggregate in it belongs to a query further out.
+        // An aggregate inside it is legal only if it belongs to a query further out.
         if level_of(&mut call, is_aggregate_column) == Some(level) {
             return Err(grouping_error("aggregate function calls cannot be nested".to_owned()));
         }
@@ -290,7 +290,7 @@ impl Binder<'_> {
             call.parts_mut().try_for_each(|expr| inward(expr, level))?;
         }
         let mut calls = owner.calls.borrow_mut();
-        // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
+        // ORDER BY may refer to the value in the select list. Any other volatile call is evaluated on its own.
         let is_named = clause == Clause::OrderBy || !call.parts_mut().any(|part| part.is_volatile());
         let written = CallKey::new(function);
         let known = calls.aggregates.iter().position(|(other, ..)| level == 0 && is_named && other.is_same(&written));
@@ -303,7 +303,8 @@ impl Binder<'_> {
         Ok(Typed::new(expr, kind))
     }
 
-    /// Call of an aggregate. One of ordered sets is given the values in their order, and with each of them its own arguments.
+    /// Binds the call of an aggregate. An ordered-set aggregate receives the sorted values, each together with its
+    /// direct arguments.
     pub(super) fn aggregate_call(
         &self,
         function: &FunctionCall,
@@ -320,8 +321,8 @@ impl Binder<'_> {
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
-        // One of ordered sets has the values in their order as its first arguments. They are bound once, however deep such calls stand
-        // in one another, and messages name them last.
+        // An ordered-set aggregate takes the sorted values as its first arguments, so that they are bound once, however
+        // deep such calls nest. Messages list them last.
         let is_of_order = ops::aggregates::is_ordered_set(name);
         let aggregate = ops::resolve_aggregate(own_name, &kinds)
             .map_err(|error| match error.state() {
@@ -334,7 +335,7 @@ impl Binder<'_> {
             .map_err(|error| self.at_name(error, &function.name))?
             .ok_or_else(|| SqlError::unsupported(format_args!("the aggregate {name}")))?
             .aggregate;
-        // As they are written, for keys to be found among them.
+        // Keys are also looked up among the arguments before coercion.
         let given: Vec<Expr> = match *is_distinct && !order_by.is_empty() {
             true => arguments.iter().map(|argument| argument.expr.clone()).collect(),
             false => Vec::new(),
@@ -343,7 +344,7 @@ impl Binder<'_> {
             .into_iter()
             .zip(aggregate.arguments)
             .map(|(argument, to)| match to {
-                // Any type, as it is.
+                // `Void` declares an argument of any type, which is passed without a cast.
                 Kind::Void => Ok(argument.expr),
                 to => self.argument(argument, *to),
             })
@@ -373,7 +374,7 @@ impl Binder<'_> {
         Ok((AggregateCall { aggregate, arguments, argument_kinds, is_distinct, order, orders_arguments, filter }, kind))
     }
 
-    /// Arguments of an aggregate, and the name by which it is looked up with them.
+    /// Binds the arguments of an aggregate, and returns them with the name by which it is looked up.
     fn aggregate_arguments<'n>(
         &self,
         function: &FunctionCall,
@@ -402,7 +403,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Condition of `FILTER`.
+    /// Binds the condition of `FILTER`.
     fn filter(&self, filter: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Expr> {
         let clause = scope.clause.replace(Clause::Filter);
         let filter = self.expr(filter, scope).and_then(|filter| self.condition(filter, "FILTER"));
@@ -410,8 +411,8 @@ impl Binder<'_> {
         filter
     }
 
-    /// Makes columns of the keys by which the arguments of an aggregate with `DISTINCT` are ordered. Each value counts once: the
-    /// order is one of the arguments, by which they are sorted in any case.
+    /// Replaces the sort keys of an aggregate with `DISTINCT` by columns of its arguments. Since the arguments are
+    /// sorted to find duplicates anyway, keys can only be arguments.
     fn place_keys(
         &self,
         order: &mut [SortKey],
@@ -432,7 +433,7 @@ impl Binder<'_> {
     }
 }
 
-/// Adds the arguments of these kinds that are no keys yet.
+/// Appends sort keys for the arguments that are not keys yet.
 fn order_by_all(order: &mut Vec<SortKey>, kinds: &[Kind]) {
     for (at, kind) in kinds.iter().enumerate() {
         let is_there = order.iter().any(|key| matches!(key.value, Expr::Column(own) if own == at));
@@ -442,13 +443,13 @@ fn order_by_all(order: &mut Vec<SortKey>, kinds: &[Kind]) {
     }
 }
 
-/// Tells if a function with this schema is one of the system's.
+/// True if a function with this schema is a system function.
 pub(super) fn is_system(schema: &str, name: &str) -> bool {
     schema == types::PG_CATALOG || (schema == "information_schema" && name == "_pg_expandarray")
 }
 
 /// # Errors
-/// `0A000`: a clause that no window function takes.
+/// Fails with `0A000` if the call has a clause that window functions do not take.
 fn check_over(call: &FunctionCall, name: &str) -> SqlResult<()> {
     if call.is_distinct {
         let message = "DISTINCT is not implemented for window functions";
@@ -463,7 +464,7 @@ fn check_over(call: &FunctionCall, name: &str) -> SqlResult<()> {
 }
 
 /// # Errors
-/// `42809`: a clause that only aggregates take.
+/// Fails with `42809` if the call has a clause that only aggregates take.
 pub(super) fn check_plain(call: &FunctionCall, name: &str) -> SqlResult<()> {
     let clause = match (call.is_distinct, call.order_by.is_empty(), &call.filter) {
         (true, ..) => "DISTINCT",
@@ -475,7 +476,7 @@ pub(super) fn check_plain(call: &FunctionCall, name: &str) -> SqlResult<()> {
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
 }
 
-/// Whether a call of an aggregate stands in an expression.
+/// True if an expression contains a call of an aggregate.
 pub(super) fn has_aggregate(expr: &Expr) -> bool {
     let mut found = false;
     visit(expr, 0, &mut |expr, depth| {
@@ -484,12 +485,12 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
     found
 }
 
-/// Says whether a column stands for an aggregate.
+/// True if a column is the placeholder of an aggregate.
 fn is_aggregate_column(column: usize) -> bool {
     (AGGREGATES..super::calls::WINDOWS).contains(&column)
 }
 
-/// Number of queries out of the nearest row that a call looks at, by these columns.
+/// Returns the distance, in query levels, of the nearest row that a call refers to by the counted columns.
 fn level_of(call: &mut AggregateCall, is_counted: impl Fn(usize) -> bool) -> Option<usize> {
     let mut least: Option<usize> = None;
     for part in call.parts_mut() {
@@ -499,7 +500,7 @@ fn level_of(call: &mut AggregateCall, is_counted: impl Fn(usize) -> bool) -> Opt
                 Expr::Outer { level, column } if is_counted(*column) => level.checked_sub(depth),
                 _ => None,
             };
-            // A reference to a row of a query inside is none.
+            // References to rows of queries inside the call do not count.
             if let Some(level) = level.filter(|level| 0 < *level || depth == 0) {
                 least = Some(least.map_or(level, |least| least.min(level)));
             } else if matches!(expr, Expr::Outer { level, column } if *level == depth && 0 < depth && is_counted(*column))
@@ -511,7 +512,7 @@ fn level_of(call: &mut AggregateCall, is_counted: impl Fn(usize) -> bool) -> Opt
     least
 }
 
-/// An expression as the query so many levels out would say it.
+/// Rewrites an expression for the query that is `by` levels further out.
 fn inward(expr: &mut Expr, by: usize) -> SqlResult<()> {
     rewrite(expr, 0, &mut |expr, depth| {
         if let Expr::Outer { level, column } = expr
@@ -525,13 +526,13 @@ fn inward(expr: &mut Expr, by: usize) -> SqlResult<()> {
     })
 }
 
-/// `42883`, in PostgreSQL's words.
+/// Returns the error `42883` in PostgreSQL's words.
 pub(super) fn no_function(name: &str, given: &[Typed]) -> SqlError {
     let kinds: Vec<Kind> = given.iter().map(|one| one.kind.kind).collect();
     ops::function_error(name, &kinds, false)
 }
 
-/// The error of a function that is not there, which was perhaps called by its full name.
+/// Qualifies the function in an error if the call has named `pg_catalog`.
 fn in_schema_of(error: SqlError, name: &ast::ObjectName) -> SqlError {
     match &name.parts[..] {
         [schema, name] if **schema == *types::PG_CATALOG => in_schema(error, name),
@@ -539,7 +540,7 @@ fn in_schema_of(error: SqlError, name: &ast::ObjectName) -> SqlError {
     }
 }
 
-/// The error of a function that is not there, which was called by its full name.
+/// Qualifies the function in an error with `pg_catalog`.
 fn in_schema(error: SqlError, name: &str) -> SqlError {
     match error.state() {
         SqlState::UNDEFINED_FUNCTION | SqlState::AMBIGUOUS_FUNCTION => {
@@ -549,12 +550,12 @@ fn in_schema(error: SqlError, name: &str) -> SqlError {
     }
 }
 
-/// Whether a name is one of an aggregate.
+/// True if a name is that of an aggregate.
 pub fn is_aggregate(name: &str) -> bool {
     !matches!(ops::resolve_aggregate(name, &[]), Ok(None))
 }
 
-/// Value of the session that has a syntax of its own, as a call.
+/// Returns the call of a function that has a syntax of its own, such as `CURRENT_USER`.
 fn said(function: &'static ops::Function) -> Typed {
     Typed::new(Expr::Call { callee: Callee::Function(function), arguments: Vec::new() }, function.result)
 }

@@ -1,10 +1,11 @@
-//! Grouping: `GROUP BY` with its sets, and the expressions behind it.
+//! Grouping: `GROUP BY` with grouping sets, and the expressions above it.
 //!
-//! A query's expressions are bound over the rows of `FROM`, as if there were no grouping; then what is a group, or depends on
-//! one, is replaced by its column of the grouped row, and what is left over is an error.
+//! Expressions of a query are first bound over the rows of `FROM`, as if there were no grouping. Then each
+//! subexpression that is a group, or depends on one, is replaced by a column of the grouped row, and any column that
+//! remains is an error.
 //!
-//! **Invariant:** a grouped row is the groups, the aggregates, then with grouping sets the number of the set; behind any row
-//! stand the window functions' values, then the sets'.
+//! **Invariant:** a grouped row consists of the groups, the aggregates and, with grouping sets, the number of the set.
+//! Values of window functions follow any row, and then those of set-returning functions.
 
 use super::calls::{AGGREGATES, GROUPINGS, SETS, WINDOWS};
 use super::select::SelectValues;
@@ -20,34 +21,36 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::CastContext;
 
-/// Groups of a query's rows.
+/// Groups of a query.
 pub(super) struct Grouping {
     pub(super) groups: Vec<(Expr, Kind)>,
-    /// With grouping sets, the items of the select list or of ORDER BY that GROUP BY names by position, by output name or as they
-    /// are, each with its group.
-    /// Such an item is NULL where its group is not in the set, even if it is a constant or equal to another group.
+    /// With grouping sets: the items of the select list or of ORDER BY that GROUP BY names by position, by output name
+    /// or by an equal expression, each with its group. Such an item is NULL where its group is not in the set, even if
+    /// it is a constant or equal to another group.
     named: Vec<(usize, usize)>,
-    /// As in [`crate::plan::Plan::Aggregate`].
+    /// Grouping sets, as in [`crate::plan::Plan::Aggregate`].
     pub(super) sets: Option<Vec<Vec<usize>>>,
-    /// Tables whose primary key is among the groups, and where their columns begin.
+    /// Tables whose primary key is among the groups, with the slots of their first columns. All their columns are
+    /// functionally dependent on the groups.
     determined: Vec<(usize, Arc<TableInfo>)>,
 }
 
-/// Where what was collected stands in the row.
+/// Layout of the grouped row: slots of the collected calls.
 pub(super) struct GroupedRowLayout {
     pub(super) aggregates: usize,
-    /// Where the number of the grouping set is.
+    /// Slot of the number of the grouping set.
     pub(super) set: Option<usize>,
     pub(super) windows: usize,
     pub(super) sets: usize,
-    /// For each call of `grouping` its value in each grouping set.
+    /// Values of each call of `grouping`, one for each grouping set.
     pub(super) groupings: Vec<Vec<i32>>,
 }
 
-/// Units of work of an expression that is compared with others.
+/// Units of work for comparing an expression with others.
 const COMPARED: usize = 256;
 
-/// Tells if a condition on groups says the same of each of their rows: it has no aggregate, and no value of its own making.
+/// True if a HAVING condition can be evaluated below the grouping, as a qual on input rows: it has no aggregate, no
+/// query and no volatile function, so it is true of all rows of a group or of none.
 pub(super) fn is_of_rows(condition: &Expr) -> bool {
     fn is_collected(expr: &Expr) -> bool {
         matches!(expr, Expr::Column(column) if PLACEHOLDERS <= *column) || expr.parts().into_iter().any(is_collected)
@@ -55,12 +58,12 @@ pub(super) fn is_of_rows(condition: &Expr) -> bool {
     !condition.has_query() && !condition.is_volatile() && !is_collected(condition)
 }
 
-/// More sets than these are refused, as by PostgreSQL.
+/// Maximal number of grouping sets, as in PostgreSQL.
 const SETS_MAX: usize = 4096;
 const CUBE_MAX: usize = 12;
 
 impl Binder<'_> {
-    /// The groups: each by its expression, its number in the select list, or its name there.
+    /// Binds GROUP BY. Each group is an expression, a position in the select list, or an output name.
     pub(super) fn group_by(
         &self,
         groups: &[GroupItem],
@@ -91,7 +94,7 @@ impl Binder<'_> {
             set.sort_unstable();
             set.dedup();
         }
-        // Only groups that are in every set say what a row is.
+        // Only groups that are in every set identify a row's key.
         let in_all = |at: usize| !has_sets || sets.iter().all(|set| set.contains(&at));
         let has_column = |slot: usize| {
             let is_it = |(group, _): &(Expr, Kind)| matches!(group, Expr::Column(at) if *at == slot);
@@ -119,7 +122,8 @@ impl Binder<'_> {
         Ok(grouping)
     }
 
-    /// Sets that an item of `GROUP BY` makes, each of which is put together with each of so many before it.
+    /// Returns the grouping sets of an item of `GROUP BY`. Each will be combined with each of the `before` sets of the
+    /// items before it.
     fn choices(
         &self,
         item: &GroupItem,
@@ -131,7 +135,7 @@ impl Binder<'_> {
         let mut lists = |keys: &[ast::Expr]| -> SqlResult<Vec<Vec<usize>>> {
             keys.iter().map(|key| self.group_list(key, items, scope, grouping)).collect()
         };
-        // The number of sets is checked before they are made: a CUBE has 2^n of them.
+        // The number of sets is checked before they are built, since a CUBE has 2^n of them.
         match item {
             GroupItem::Expr(key) => lists(std::slice::from_ref(key)),
             GroupItem::Empty(_) => Ok(vec![Vec::new()]),
@@ -164,7 +168,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The groups that a key names: a row without the word `ROW` stands for each of its fields.
+    /// Returns the groups of a key. A row without the keyword `ROW` stands for its fields.
     fn group_list(
         &self,
         key: &ast::Expr,
@@ -179,7 +183,7 @@ impl Binder<'_> {
         parts.iter().map(|part| self.group(part, items, scope, grouping)).collect()
     }
 
-    /// The number of a group, which is added if it is new.
+    /// Returns the index of a group, which is added if it is new.
     fn group(
         &self,
         group: &ast::Expr,
@@ -197,7 +201,8 @@ impl Binder<'_> {
         scope: &NameScope<'_>,
         grouping: &mut Grouping,
     ) -> SqlResult<usize> {
-        // A column of this query goes before a name of the select list, which goes before columns further out.
+        // A column of this query takes precedence over an output name, which takes precedence over columns of outer
+        // queries.
         let own = match &group.kind {
             ExprKind::Column(name) if name.parts.len() == 1 => match self.column(name, scope) {
                 Ok(column) if matches!(column.expr, Expr::Column(_) | Expr::Coalesce(_) | Expr::Cast { .. }) => {
@@ -230,7 +235,7 @@ impl Binder<'_> {
         let (written, kind) = (typed.kind, settled(typed.kind));
         self.groupable(kind.kind)?;
         let value = self.coerce(typed, kind, CastContext::Implicit)?.expr;
-        // An expression means the first equal item of the select list or of ORDER BY, as in PostgreSQL.
+        // An expression refers to the first equal item of the select list or of ORDER BY, as in PostgreSQL.
         let is_it = |(at, item): (usize, &Expr)| {
             items.columns.get(at).is_none_or(|info| info.kind == written) && self.are_same(item, &value, scope)
         };
@@ -249,7 +254,7 @@ impl Binder<'_> {
         Ok(at)
     }
 
-    /// An item of the select list over the grouped rows, as by [`Binder::regroup`].
+    /// Rewrites an item of the select list over the grouped rows, as [`Binder::regroup`] does.
     pub(super) fn regroup_item(
         &self,
         item: usize,
@@ -266,7 +271,7 @@ impl Binder<'_> {
         }
     }
 
-    /// An expression over the rows of `FROM` as one over the grouped rows; aggregates keep their places.
+    /// Rewrites an expression over the rows of `FROM` as one over the grouped rows; placeholders of aggregates stay.
     pub(super) fn regroup(&self, expr: &mut Expr, grouping: &mut Grouping, scope: &NameScope<'_>) -> SqlResult<()> {
         let has_sets = grouping.sets.is_some();
         rewrite(expr, 0, &mut |expr, depth| {
@@ -287,11 +292,11 @@ impl Binder<'_> {
                         },
                     }
                 }
-                // Constants and parameters stay; anything else may be a group as a whole.
+                // Constants and parameters stay; any other expression may be a group as a whole.
                 None if depth == 0 && !matches!(expr, Expr::Constant(_) | Expr::Parameter(_)) => {
                     match grouping.groups.iter().position(|(group, _)| self.are_same(group, expr, scope)) {
-                        // The same for all rows, it is a value of its own where the sets do not mean the whole item, as
-                        // PostgreSQL 15 has it.
+                        // A subquery without references to the row is evaluated on its own, unless the sets name the
+                        // whole item, as in PostgreSQL 15.
                         Some(_) if has_sets && expr.has_query() && slots_of(expr).is_empty() => return Ok(false),
                         Some(at) => at,
                         None => return Ok(false),
@@ -316,7 +321,7 @@ impl Binder<'_> {
         self.at_place(error, place.unwrap_or(Span::NOWHERE))
     }
 
-    /// `grouping(...)`, whose value is known when the groups are.
+    /// Binds `grouping(...)`. A placeholder stands for the value until the groups are known.
     pub(super) fn grouping_call(&self, arguments: &[ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let arguments = self.exprs(arguments, scope)?;
         if 31 < arguments.len() {
@@ -332,7 +337,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Column(GROUPINGS + calls.groupings.len() - 1), Kind::Int4))
     }
 
-    /// The values of `grouping` in each grouping set.
+    /// Returns the values of each call of `grouping` in each grouping set.
     pub(super) fn grouping_values(
         &self,
         calls: &[Vec<Typed>],
@@ -361,10 +366,10 @@ impl Binder<'_> {
     }
 }
 
-/// Checks the number of sets before they are made: each of these together with each of those.
+/// Checks the number of sets before they are built: the product of both numbers.
 ///
 /// # Errors
-/// `54001`
+/// Fails with `54001` if there are too many.
 fn check_sets(sets: usize, choices: usize) -> SqlResult<()> {
     if sets.saturating_mul(choices) <= SETS_MAX {
         return Ok(());
@@ -373,7 +378,7 @@ fn check_sets(sets: usize, choices: usize) -> SqlResult<()> {
     Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
 }
 
-/// The sets of ROLLUP: all lists, then one fewer each time. A group that is there already adds nothing to a set.
+/// Returns the sets of ROLLUP, from all lists down to none. A group that occurs again adds nothing to a set.
 fn rollup(lists: &[Vec<usize>]) -> SqlResult<Vec<Vec<usize>>> {
     let mut set = Vec::new();
     let mut sets = vec![Vec::new()];
@@ -390,7 +395,7 @@ fn rollup(lists: &[Vec<usize>]) -> SqlResult<Vec<Vec<usize>>> {
     Ok(sets)
 }
 
-/// The sets of CUBE: all subsets of the lists, the largest first.
+/// Returns the sets of CUBE: all subsets of the lists, the largest first.
 fn cube(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let count = lists.len();
     let subset = |bits: usize| {
@@ -401,7 +406,7 @@ fn cube(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 impl Grouping {
-    /// The kind of a column that the groups determine.
+    /// Returns the type of a column that is functionally dependent on the groups.
     fn determines(&self, column: usize) -> Option<Kind> {
         self.determined.iter().find_map(|(first, table)| {
             let column = table.columns.get(column.checked_sub(*first)?)?;
@@ -409,7 +414,7 @@ impl Grouping {
         })
     }
 
-    /// Such a column: one more group changes nothing.
+    /// Adds a dependent column as a group to every set. This does not change the groups' rows.
     fn add(&mut self, column: usize, kind: Kind) -> usize {
         let at = self.groups.len();
         self.groups.push((Expr::Column(column), kind));
@@ -419,7 +424,7 @@ impl Grouping {
 }
 
 impl GroupedRowLayout {
-    /// Puts columns in the places of what was collected.
+    /// Replaces placeholders by the slots of the collected calls.
     pub(super) fn place(&self, expr: &mut Expr) -> SqlResult<()> {
         rewrite(expr, 0, &mut |expr, depth| {
             let column = match expr {

@@ -1,7 +1,7 @@
-//! `INTERVAL '90' DAY`: a literal whose last field the statement names.
+//! `INTERVAL '90' DAY`: literals with a field qualifier.
 //!
-//! **Invariant:** a bare number counts the smallest field named, and what is smaller than that is dropped, as PostgreSQL's
-//! `AdjustIntervalForTypmod` drops it.
+//! **Invariant:** a bare number counts the smallest field named, and smaller fields are dropped, as PostgreSQL's
+//! `AdjustIntervalForTypmod` does.
 
 use super::{Binder, NameScope};
 use crate::plan::{Expr, Typed};
@@ -24,7 +24,7 @@ enum IntervalField {
     Second,
 }
 
-/// First and smallest of the fields that a literal names.
+/// Returns the first and the smallest field of a qualifier.
 fn ends_of(fields: IntervalFields) -> [IntervalField; 2] {
     match fields {
         IntervalFields::Year => [IntervalField::Year; 2],
@@ -43,7 +43,7 @@ fn ends_of(fields: IntervalFields) -> [IntervalField; 2] {
     }
 }
 
-/// Value of a literal with fields, and with so many digits of a second's fraction.
+/// Reads a literal with a field qualifier and, for seconds, a number of fractional digits.
 fn with_fields(text: &str, fields: IntervalFields, digits: Option<u32>, forms: &Forms) -> SqlResult<Typed> {
     let [first, smallest] = ends_of(fields);
     let (unit, time) = match smallest {
@@ -75,7 +75,7 @@ fn with_fields(text: &str, fields: IntervalFields, digits: Option<u32>, forms: &
 }
 
 impl Binder<'_> {
-    /// A literal with fields. A definition keeps it as every `IntervalStyle` reads it.
+    /// Binds a literal with a field qualifier. A definition keeps it in a form that every `IntervalStyle` reads alike.
     pub(super) fn interval_with_fields(
         &self,
         literal: &ast::Expr,
@@ -102,7 +102,7 @@ impl Binder<'_> {
         Ok(typed)
     }
 
-    /// What `SET TIME ZONE INTERVAL '...'` makes of the setting.
+    /// Returns the value of the setting for `SET TIME ZONE INTERVAL '...'`.
     pub fn zone_interval(&self, literal: &ast::Expr) -> SqlResult<String> {
         let fields = match &literal.kind {
             ExprKind::Cast { to, .. } => to.fields,
@@ -123,7 +123,7 @@ impl Binder<'_> {
     }
 }
 
-/// `1 2` as `1 2:00`: with these fields a second number is of hours.
+/// Rewrites `1 2` as `1 2:00`, since the second number counts hours with this qualifier.
 fn days_and_hours(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
@@ -132,7 +132,7 @@ fn days_and_hours(text: &str) -> String {
     }
 }
 
-/// `1 2:03` as `1 00:2:03`: with these fields two numbers are minutes and seconds.
+/// Rewrites `1 2:03` as `1 00:2:03`, since two numbers are minutes and seconds with this qualifier.
 fn minutes_and_seconds(text: &str) -> String {
     let word = |word: &str| {
         let (sign, clock) = word.split_at(word.len() - word.trim_start_matches(['+', '-']).len());

@@ -1,7 +1,6 @@
-//! Joins of `FROM`, and what names see of them.
+//! Joins in `FROM`, and the visibility of names in them.
 //!
-//! **Invariant:** `ON` sees the two sides of its join and nothing else of `FROM`; an earlier part is seen only by what is
-//! LATERAL.
+//! **Invariant:** `ON` sees the two sides of its join and nothing else of `FROM`; only LATERAL items see earlier items.
 
 use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility};
 use crate::plan::{ColumnInfo, Expr, InputKind, JoinGroup, JoinInput, OuterCondition, Slots, Typed, slots_of, split};
@@ -30,17 +29,17 @@ impl JoinKind {
     }
 }
 
-/// A column of a side, as `USING` finds it.
+/// Column of one side of a join with its value, as `USING` finds it.
 type SideColumn = (ColumnInfo, Expr);
 
 impl Binder<'_> {
-    /// Joins, each the left side of the next.
+    /// Binds a left-deep chain of joins in a loop, so that long chains do not overflow the stack.
     pub(super) fn joined(&self, last: &JoinItem, scope: &mut NameScope<'_>) -> SqlResult<JoinGroup> {
         let start = scope.relations.len();
         let named = self.recursive_references();
         let mut joins = vec![last];
         let mut first = &last.left;
-        // An alias hides the names in what it is of.
+        // A join with an alias hides the names inside, so it is bound on its own.
         while let FromItem::Join(join) = first
             && join.alias.is_none()
         {
@@ -72,7 +71,7 @@ impl Binder<'_> {
         Ok(left)
     }
 
-    /// Condition of a join. Relations of its left side begin at `start`, those of its right side at `middle`.
+    /// Binds the condition of a join. Relations of the left side begin at `start`, those of the right side at `middle`.
     fn join_condition(
         &self,
         condition: &JoinCondition,
@@ -112,7 +111,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The columns of a join by `USING`: first the merged ones.
+    /// Merges the columns of a join by `USING` or `NATURAL`; merged columns come first.
     fn merge(
         &self,
         names: &[String],
@@ -127,7 +126,7 @@ impl Binder<'_> {
         for name in names {
             let (left, right) = (side_column(&left, name, "left")?, side_column(&right, name, "right")?);
             for (column, _) in [left, right] {
-                // Nobody has written it where it stands.
+                // The use is noted without a position, since the text does not name the column of each side.
                 self.note(Span::NOWHERE, || NameTarget::Column(column.table, column.number));
             }
             let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
@@ -153,7 +152,7 @@ impl Binder<'_> {
         Ok(conditions)
     }
 
-    /// From now on the columns of these relations are those of the join.
+    /// Replaces the unqualified columns of these relations by those of their join.
     fn close(&self, columns: Vec<SideColumn>, start: usize, alias: &str, scope: &mut NameScope<'_>) {
         scope.relations[start..].iter_mut().for_each(|relation| relation.is_open = false);
         let first = scope.width;
@@ -173,7 +172,7 @@ impl Binder<'_> {
         });
     }
 
-    /// A join with an alias, which hides the names in it.
+    /// Names a join by its alias, which hides the names inside.
     fn name_join(&self, alias: &ast::Alias, start: usize, scope: &mut NameScope<'_>) -> SqlResult<()> {
         let columns = open(&scope.relations[start..]);
         let (infos, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
@@ -189,7 +188,7 @@ impl Binder<'_> {
     }
 }
 
-/// `USING (...) AS alias`: a relation of the merged columns alone, which are the first of the last relation.
+/// Adds the relation of `USING (...) AS alias`: the merged columns alone, which come first in the last relation.
 fn name_merged(alias: &ast::Name, count: usize, scope: &mut NameScope<'_>) -> SqlResult<()> {
     let Some(join) = scope.relations.last() else { return Ok(()) };
     let columns = join.columns.iter().take(count).cloned().collect();
@@ -203,7 +202,7 @@ fn set_reach(relations: &mut [FromRelation], reach: Visibility) {
     relations.iter_mut().for_each(|relation| relation.reach = reach);
 }
 
-/// The columns that can be named without their relation.
+/// Returns the columns that can be named without a qualifier.
 fn open(relations: &[FromRelation]) -> Vec<SideColumn> {
     let open = relations.iter().filter(|relation| relation.is_open);
     open.flat_map(|relation| relation.columns.iter().cloned().zip(relation.values.iter().cloned())).collect()
@@ -224,7 +223,7 @@ fn side_column<'s>(side: &'s [SideColumn], name: &str, which: &str) -> SqlResult
     }
 }
 
-/// Two sides as one group.
+/// Combines two sides into one group.
 fn group_of(mut left: JoinGroup, right: JoinGroup, kind: JoinKind, on: Vec<Expr>) -> SqlResult<JoinGroup> {
     match kind {
         JoinKind::Inner => {
@@ -259,7 +258,7 @@ fn group_of(mut left: JoinGroup, right: JoinGroup, kind: JoinKind, on: Vec<Expr>
     }
 }
 
-/// A group whose rows are kept without a match on the other side.
+/// Returns the group of an outer join, which keeps rows of the first side without a match.
 fn outer(mut kept: JoinGroup, nullable: JoinGroup, on: Vec<Expr>) -> JoinGroup {
     let left = kept.own();
     let mut input = nullable.into_input();
@@ -268,7 +267,7 @@ fn outer(mut kept: JoinGroup, nullable: JoinGroup, on: Vec<Expr>) -> JoinGroup {
     kept
 }
 
-/// Returns true if a condition is an equality of both sides, by which PostgreSQL can do a full join.
+/// True if a condition is an equality between both sides, as PostgreSQL requires for full joins.
 fn is_equality(condition: &Expr, left: &Slots, right: &Slots) -> bool {
     let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return false };
     let [a, b] = &arguments[..] else { return false };

@@ -1,7 +1,8 @@
-//! `json_build_object`, `json_build_array`, `to_json`, `row_to_json`, `json_agg`: values of any type as JSON, rows among them.
+//! JSON of values of any type, including rows: `json_build_object`, `json_build_array`, `to_json`, `row_to_json`,
+//! `json_agg`.
 //!
-//! **Invariant:** each argument is JSON by its own type before the function sees it: the table of functions has no type for
-//! "any".
+//! **Invariant:** each argument is converted to JSON by its own type before the function sees it, because the table of
+//! functions has no type for "any".
 
 use super::subquery::is_row;
 use super::{Binder, NameScope};
@@ -15,7 +16,7 @@ use types::ops::CastContext;
 use types::{Element, Kind};
 
 impl Binder<'_> {
-    /// A call of one of these functions.
+    /// Binds a call of `json_build_object` or `json_build_array`.
     pub(super) fn json_call(&self, name: &str, arguments: &[&ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let is_object = name == "json_build_object";
         if is_object && arguments.len() % 2 == 1 {
@@ -40,7 +41,7 @@ impl Binder<'_> {
         Ok(Typed { kind: Kind::Json.into(), ..made })
     }
 
-    /// A value's JSON, as text; null stays null.
+    /// Converts a value to JSON as text; null stays null.
     fn json_value(&self, argument: Typed) -> SqlResult<Typed> {
         match argument.kind.kind {
             Kind::Json | Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 => {
@@ -56,7 +57,7 @@ impl Binder<'_> {
         }
     }
 
-    /// An array's items, each as JSON by a query over them.
+    /// Converts an array to JSON by a subquery over its elements.
     fn json_array(&self, array: Typed, element: Kind) -> SqlResult<Typed> {
         self.once([array], |binder, [array]| binder.json_array_of(array, element))
     }
@@ -74,7 +75,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, made.kind))
     }
 
-    /// The columns of a row: of `ROW(...)`, or of a relation that is named in place of a value.
+    /// Returns the columns of a row: of `ROW(...)`, or of a relation that is named as a value.
     fn record(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Option<Vec<(String, Typed)>>> {
         if is_row(expr) {
             let values = self.row_values(expr, scope)?;
@@ -82,7 +83,7 @@ impl Binder<'_> {
         }
         let ExprKind::Column(ast::ObjectName { parts }) = &expr.kind else { return Ok(None) };
         let [name] = &parts[..] else { return Ok(None) };
-        // A column of this name comes first.
+        // A column with this name takes precedence over a relation.
         if scope.relations.iter().any(|one| one.is_open && one.columns.iter().any(|column| column.name == **name)) {
             return Ok(None);
         }
@@ -101,7 +102,7 @@ impl Binder<'_> {
         Ok(Some(values.map(value).collect()))
     }
 
-    /// An argument as JSON's text, and whether it is an array or a row. Rows are values only here.
+    /// Converts an argument to JSON as text, and tells whether it is an array or a row. Only here may rows be values.
     pub(super) fn json_argument(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<(Typed, bool)> {
         let Some(record) = self.record(expr, scope)? else {
             let value = self.expr(expr, scope)?;
@@ -116,7 +117,7 @@ impl Binder<'_> {
         Ok((if parts.is_empty() { constant("{}") } else { self.call("json_record_of", parts)? }, true))
     }
 
-    /// `row_to_json`, `array_to_json`, `to_json`, of one value.
+    /// Binds `row_to_json`, `array_to_json` or `to_json` with one argument.
     pub(super) fn json_of(&self, name: &str, args: &[&ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let [arg] = args else {
             if args.is_empty() {
@@ -132,10 +133,10 @@ impl Binder<'_> {
         Ok(Typed { kind: Kind::Json.into(), ..made })
     }
 
-    /// The name of a member.
+    /// Converts the key of an object's member to JSON.
     pub(super) fn json_key(&self, key: Typed) -> SqlResult<Typed> {
         match key.kind.kind {
-            // ISO 8601, as the values.
+            // Keys use ISO 8601, as values do.
             Kind::Date | Kind::Timestamp | Kind::Timestamptz => self.call("json_moment", vec![key]),
             Kind::Array(_) | Kind::Json | Kind::Int2Vector | Kind::OidVector => {
                 let message = "key value must be scalar, not array, composite, or json";
@@ -146,7 +147,7 @@ impl Binder<'_> {
     }
 
     fn json_text(&self, argument: Typed, function: &str) -> SqlResult<Typed> {
-        // A cast to text would drop the blanks of char(n).
+        // A cast to text would strip the trailing blanks of char(n).
         let text = if argument.kind.kind == Kind::Bpchar {
             Typed::new(self.shown(argument)?, Kind::Text)
         } else {

@@ -1,9 +1,9 @@
-//! Names of relations and literals in what a definition keeps: defaults, conditions, queries of views.
+//! Names of relations, and literals, in the texts that definitions keep: defaults, conditions, queries of views.
 //!
-//! **Invariant:** a literal is read once, when the definition is made: one that another session's settings would read as another
-//! value, as a date or `'now'`, is kept as all read it alike. What is kept means the same whatever the search path, and follows
-//! what gets another name: a literal that names a relation (`nextval('s')`, `'t'::regclass`) has the relation's OID in its
-//! place. The name is put back only to show it.
+//! **Invariant:** a literal is read once, when the definition is created. A literal whose value depends on the
+//! session's settings or on the clock, such as a date or `'now'`, is kept in a form that every session reads alike. The
+//! text means the same under any search path and follows renames, because a literal that names a relation
+//! (`nextval('s')`, `'t'::regclass`) is kept as the relation's OID. The name is restored only for display.
 
 use super::{Binder, NameReference, NameScope, NameTarget};
 use statement::error::{SqlError, SqlResult};
@@ -16,13 +16,13 @@ use types::SqlType;
 /// Type of the literals that name relations.
 const REGCLASS: &str = "regclass";
 
-/// Text as a literal.
+/// Quotes a text as a literal.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Edits literals as a definition keeps them: those that settings or the clock decide are as any settings read them, and OIDs
-/// stand in the place of relations' names. Returns the OIDs.
+/// Edits literals into the form that a definition keeps: literals that depend on settings or the clock become
+/// independent of them, and names of relations become OIDs. Returns the OIDs.
 pub fn settle(notes: &[NameReference], edits: &mut Edits) -> Vec<u32> {
     let mut uses = Vec::new();
     for NameReference { span, of } in notes.iter().filter(|note| note.span.is_known()) {
@@ -40,7 +40,7 @@ pub fn settle(notes: &[NameReference], edits: &mut Edits) -> Vec<u32> {
     uses
 }
 
-/// Puts names in the place of literals that name relations, as `'name'::regclass`; those for which `name` has nothing stay.
+/// Replaces OIDs of relations by their names, as `'name'::regclass`. Literals for which `name` returns `None` stay.
 pub fn name_literals(text: &str, notes: &[NameReference], edits: &mut Edits, name: impl Fn(u32) -> Option<String>) {
     for NameReference { span, of } in notes.iter().filter(|note| note.span.is_known()) {
         let oid = match of {
@@ -54,7 +54,7 @@ pub fn name_literals(text: &str, notes: &[NameReference], edits: &mut Edits, nam
     }
 }
 
-/// Tells if a literal is cast to `regclass` where it stands.
+/// True if the text casts a literal to `regclass`.
 fn is_regclass(text: &str, literal: Span) -> bool {
     let before = Span { start: 0, end: literal.start }.of(text).trim_end();
     let word = before.len().checked_sub(REGCLASS.len()).and_then(|at| before.get(at..));
@@ -69,10 +69,11 @@ fn is_regclass(text: &str, literal: Span) -> bool {
 }
 
 impl Binder<'_> {
-    /// Returns the text of an expression of this type as a definition keeps it, and the OIDs of the relations that it names.
+    /// Returns the text of an expression of this type in the form that a definition keeps, and the OIDs of the
+    /// relations that it names.
     ///
     /// # Errors
-    /// Those of binding it.
+    /// Fails if the expression cannot be bound.
     pub fn kept(self, expr: &ast::KeptExpr, scope: &NameScope<'_>, to: SqlType) -> SqlResult<(String, Vec<u32>)> {
         let binder = self.noting();
         let notes = binder.notes_of(&expr.value, scope, to).map_err(SqlError::nowhere)?;
@@ -81,10 +82,10 @@ impl Binder<'_> {
         Ok((on_one_line(&edits.apply(binder.text, expr.extent))?, uses))
     }
 
-    /// Returns the text of an expression that a definition keeps, which is the binder's own, with relations as `name` says.
+    /// Returns the text of a kept expression, which is the binder's own text, with the relations' names from `name`.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// Fails if the text cannot be parsed.
     pub fn kept_text(
         self,
         scope: &NameScope<'_>,
@@ -94,14 +95,14 @@ impl Binder<'_> {
         let binder = self.noting();
         let tree = grammar::expression(binder.text)?;
         let mut edits = Edits::default();
-        // One that cannot be bound any more is shown as it is.
+        // A text that can no longer be bound is shown as it is stored.
         if let Ok(notes) = binder.notes_of(&tree, scope, to) {
             name_literals(binder.text, &notes, &mut edits, name);
         }
         Ok(edits.apply(binder.text, Span::new(0, binder.text.len())))
     }
 
-    /// Notes of binding an expression of a definition.
+    /// Binds an expression of a definition, and returns the notes.
     fn notes_of(&self, expr: &ast::Expr, scope: &NameScope<'_>, to: SqlType) -> SqlResult<Vec<NameReference>> {
         let bound = self.expr(expr, scope)?;
         self.coerce_default(bound, to)?;

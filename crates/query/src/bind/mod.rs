@@ -55,122 +55,122 @@ pub use sequences::not_a_sequence;
 pub use special::{no_collation, not_collated, takes_collation};
 pub use write::BoundChange;
 
-/// A query of `WITH`: its name, plan and columns, and how many queries refer to one another from it on.
+/// Query of `WITH`: name, plan, columns, and the depth of the chain of `WITH` queries and views that it refers to.
 pub type WithQuery = (String, Plan, Vec<ColumnInfo>, usize);
 
-/// What one statement is bound with.
+/// Binder of one statement: name resolution, typing and the state of both.
 pub struct Binder<'c> {
-    /// Catalog by which names are found.
+    /// Catalog in which names are looked up.
     pub catalog: &'c CatalogState,
-    /// Schemas where names without one are looked up.
+    /// Schemas that are searched for unqualified names.
     pub path: &'c [String],
-    /// Text of the statement, in which spans of its tree are places.
+    /// Text of the statement, to which the spans of its tree refer.
     pub text: &'c str,
-    /// The session's state: literals are read by its settings, so a plan is bound to them.
+    /// State of the session. Literals are read by its settings, so a plan depends on them.
     pub env: &'c dyn SessionContext,
-    /// What is known of the parameters' types.
+    /// Types of the parameters, as far as they are known.
     parameters: RefCell<Vec<Option<SqlType>>>,
-    /// Queries of `WITH`, by name; inner ones hide outer ones.
+    /// Queries of `WITH` in scope. The last one of a name hides those before it.
     with: RefCell<Vec<WithQuery>>,
-    /// The highest of the queries of `WITH` that were named so far; a view counts with those inside.
+    /// Maximal height of the `WITH` queries and views that were named so far; see [`WithQuery`].
     height: Cell<usize>,
-    /// Those that look at an enclosing query, with the number of queries that they stand in.
+    /// Indexes of the `WITH` queries that refer to an enclosing query, with the depth of the query that defines them.
     depths: RefCell<Vec<(usize, usize)>>,
     /// Recursive queries whose terms are being bound.
     recursions: RefCell<Vec<recursion::BindingRecursion>>,
-    /// Nothing of the statement has been bound yet: what is bound next is the whole.
+    /// True until the first query of the statement is bound, so that it is known to be the outermost one.
     is_top: Cell<bool>,
-    /// Statements of `WITH` that change rows, so far.
+    /// Data-modifying statements in `WITH` so far.
     modifies: RefCell<Vec<Arc<Modify>>>,
-    /// Tables that names stand for, so far.
+    /// Tables that were named so far.
     tables: RefCell<Vec<Arc<TableInfo>>>,
-    /// Tables that the statement locks, so far.
+    /// Tables that the statement locks, as far as it is bound.
     uses: RefCell<Vec<TableUse>>,
-    /// What names stand for, if somebody wants to know.
+    /// Objects of names, if the caller asked for them by [`Binder::noting`].
     notes: RefCell<Option<Vec<NameReference>>>,
     views: ViewExpansion,
-    /// First byte of the name of the table that the statement changes, which is never a query of WITH.
+    /// Position of the name of the statement's target table, which never refers to a `WITH` query.
     target: Cell<Option<u32>>,
-    /// Names that are written in the subquery that is being bound, as one number.
+    /// Hash of the names in the subquery that is being bound.
     names: Cell<u64>,
-    /// Those of subqueries that look at no row, by the numbers of their plans.
+    /// Hashes of names of uncorrelated subqueries, by the ids of their plans.
     named: RefCell<HashMap<u64, u64>>,
 }
 
-/// Treatment of a view that a query names.
+/// Treatment of views in a query.
 #[derive(Clone, Debug)]
 pub enum ViewExpansion {
-    /// The view's query takes its place. These are the views inside of which the query stands, outermost first.
+    /// A view is replaced by its query. The list has the views around the current query, outermost first.
     Expanded(Vec<u32>),
-    /// It has the columns of its definition, and a plan that only tells it from others: nobody runs it.
+    /// A view has the columns of its definition, and a plan that is never run but distinguishes it from other views.
     Opaque,
 }
 
-/// What a name stands for, and where it is written.
+/// Reference from a name in the text to an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameReference {
-    /// Place of the name in the text.
+    /// Position of the name in the text.
     pub span: Span,
-    /// Object that the name stands for.
+    /// Object that the name refers to.
     pub of: NameTarget,
 }
 
-/// See [`NameReference`].
+/// Target of a [`NameReference`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameTarget {
-    /// A relation of the catalog.
+    /// Relation of the catalog, by OID.
     Relation(u32),
-    /// A relation that a literal names.
+    /// Relation that a literal names, by OID.
     Literal(u32),
-    /// A literal that is read by settings or the clock, as any settings read it.
+    /// Literal whose value depends on settings or the clock, in a form that does not.
     Moment(String),
-    /// A column of a table: their numbers.
+    /// Column of a table, by OID and number.
     Column(u32, i16),
-    /// All columns: the relations' names in FROM, if they have any, and theirs.
+    /// Expansion of `*`: for each column its qualifier in FROM, if there is one, and its name.
     Star(Vec<(Option<String>, String)>),
 }
 
-/// A table, query or join of `FROM`, as names see it.
+/// Relation in the name space of a FROM: a table, query or join.
 #[derive(Clone, Debug)]
 pub struct FromRelation {
-    /// Name by which columns are qualified.
+    /// Name that qualifies the columns.
     pub alias: String,
     /// Columns in order.
     pub columns: Vec<ColumnInfo>,
-    /// What each column stands for.
+    /// Value of each column.
     pub values: Vec<Expr>,
-    /// Where its columns begin in the row, unless it is a join.
+    /// Slot of the first column in the row, unless the relation is a join.
     pub first: usize,
-    /// The table, if it is one.
+    /// Table, if the relation is one.
     pub table: Option<Arc<TableInfo>>,
-    /// Whether its alias can be used.
+    /// True if the alias can be used as a qualifier.
     pub is_named: bool,
-    /// Whether its columns can be named without it.
+    /// True if the columns can be named without a qualifier.
     pub is_open: bool,
-    /// Places that see the relation.
+    /// Expressions that may refer to the relation.
     pub reach: Visibility,
-    /// The number of the relation of the catalog by whose name it goes.
+    /// OID of the catalog's relation, if it goes by its own name.
     pub own: Option<u32>,
-    /// The number of the system table that it is, if that one's first column is never null.
+    /// OID of the system table, if its first column is never null.
     pub system: Option<u32>,
-    /// It is a function's values, so that its row as a whole is the value of its column.
+    /// True for a function's values, where the whole row is the value of its column.
     pub is_value: bool,
 }
 
-/// From where a relation is seen.
+/// Visibility of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everywhere.
+    /// Visible everywhere in the query.
     All,
-    /// From what is LATERAL, if the join allows it.
+    /// Visible to LATERAL items, if the join allows it.
     Lateral {
-        /// False if the join does not allow it: the reference is an error.
+        /// False if the join type forbids it, so that a reference is an error.
         is_allowed: bool,
     },
 }
 
 impl FromRelation {
-    /// One whose columns stand side by side in the row.
+    /// Relation whose columns are adjacent in the row.
     pub fn new(
         alias: impl Into<String>,
         columns: Vec<ColumnInfo>,
@@ -196,25 +196,26 @@ impl FromRelation {
     }
 }
 
-/// Where names are looked up.
+/// Scope of names: the relations of one query, and the enclosing scope.
 pub struct NameScope<'p> {
     /// Relations of the FROM.
     pub relations: Vec<FromRelation>,
-    /// Columns of a row.
+    /// Width of the row.
     pub width: usize,
-    /// The enclosing query's.
+    /// Scope of the enclosing query.
     parent: Option<&'p NameScope<'p>>,
-    /// What is being bound sees relations that only LATERAL sees.
+    /// True while a LATERAL item is bound, which sees relations that others do not.
     is_lateral: Cell<bool>,
-    /// Which part of the query is being bound.
+    /// Clause that is being bound.
     pub clause: Cell<Clause>,
-    /// Aggregates, window functions and sets, as they are met.
+    /// Aggregates, window functions and set-returning functions so far.
     calls: RefCell<QueryCalls>,
-    /// `WINDOW`
+    /// Definitions of the `WINDOW` clause.
     windows: Vec<ast::WindowDefinition>,
-    /// Columns that were named outside of aggregates, and where.
+    /// Columns that were named outside of aggregates, with their positions.
     uses: RefCell<Vec<(usize, Span)>>,
-    /// Of queries that may be copies of one another, none has a smaller number.
+    /// Lower bound of the ids of this query's subqueries. Two subqueries can be copies of one another, for expression
+    /// equality, only if both are at or above it.
     since: u64,
 }
 
@@ -234,13 +235,13 @@ impl Default for NameScope<'_> {
     }
 }
 
-/// A query, bound.
+/// Bound query.
 pub struct BoundQuery {
     /// Plan of the query.
     pub plan: Plan,
     /// Columns of its result.
     pub columns: Vec<ColumnInfo>,
-    /// Of a subquery, the names in it, as one number.
+    /// Hash of the names in it, if it is a subquery.
     pub names: u64,
 }
 
@@ -251,7 +252,7 @@ impl BoundQuery {
 }
 
 impl<'c> Binder<'c> {
-    /// Binder of one statement. `parameters` are the types that the client gave.
+    /// Binder of one statement. `parameters` are the types that the client has declared.
     pub fn new(
         catalog: &'c CatalogState,
         path: &'c [String],
@@ -281,19 +282,19 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// Takes views by their definitions only, for whoever needs names and types, not rows: a definition, as in
-    /// PostgreSQL, does not depend on whether the views that it names can be used.
+    /// Makes views opaque, for callers that need names and types but no rows: as in PostgreSQL, a definition does not
+    /// depend on whether the views that it names can be used.
     pub fn without_expansion(self) -> Self {
         Binder { views: ViewExpansion::Opaque, ..self }
     }
 
-    /// Also notes what names stand for; see [`Binder::take_notes`].
+    /// Makes the binder note the objects of names; see [`Binder::take_notes`].
     pub fn noting(self) -> Self {
         *self.notes.borrow_mut() = Some(Vec::new());
         self.without_expansion()
     }
 
-    /// What was noted.
+    /// Returns the notes.
     pub fn take_notes(&self) -> Vec<NameReference> {
         self.notes.take().unwrap_or_default()
     }
@@ -304,34 +305,34 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// Where a name of several parts is written: its last part.
+    /// Returns the position of the last part of a qualified name.
     pub fn span_of(name: &ast::ObjectName) -> Span {
         name.parts.last().map_or(Span::NOWHERE, |part| part.span)
     }
 
-    /// These names are written in the subquery that is being bound.
+    /// Adds names to the hash of the subquery that is being bound.
     fn add_names<'n>(&self, names: impl IntoIterator<Item = &'n String>) {
         for name in names {
             self.names.set(of_bytes([&self.names.get().to_be_bytes()[..], name.as_bytes()]));
         }
     }
 
-    /// Says whether two expressions of a query say the same.
+    /// True if two expressions of a query are equal.
     fn are_same(&self, left: &Expr, right: &Expr, scope: &NameScope<'_>) -> bool {
         is_same(left, right, Some(QueryCopies { since: scope.since, names: &self.named.borrow() }))
     }
 
-    /// Says whether two calls of functions that return sets say the same.
+    /// True if two calls of set-returning functions are equal.
     fn are_same_sets(&self, left: &SetCall, right: &SetCall, scope: &NameScope<'_>) -> bool {
         is_same_set(left, right, Some(QueryCopies { since: scope.since, names: &self.named.borrow() }))
     }
 
-    /// The statements of `WITH` that change rows, for whoever runs the whole.
+    /// Returns the data-modifying statements of `WITH`, which the outermost statement runs.
     pub fn take_modifies(&self) -> Vec<Arc<Modify>> {
         self.modifies.take()
     }
 
-    /// A name stands for this table.
+    /// Notes that a name refers to this table.
     pub fn names(&self, table: &Arc<TableInfo>) {
         let mut tables = self.tables.borrow_mut();
         if !tables.iter().any(|one| Arc::ptr_eq(one, table)) {
@@ -339,12 +340,12 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// The tables that names stand for, those of views included.
+    /// Returns the tables that were named, also in views.
     pub fn take_tables(&self) -> Vec<Arc<TableInfo>> {
         self.tables.take()
     }
 
-    /// The statement locks this table before it begins.
+    /// Notes that the statement locks this table before it starts.
     pub fn will_hold(&self, table: &Arc<TableInfo>, hold: Hold) {
         let mut uses = self.uses.borrow_mut();
         if !uses.iter().any(|one| one.hold == hold && Arc::ptr_eq(&one.table, table)) {
@@ -352,22 +353,22 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// The tables that the statement locks before it begins.
+    /// Returns the tables that the statement locks before it starts.
     pub fn take_uses(&self) -> Vec<TableUse> {
         self.uses.take()
     }
 
-    /// Returns the types of the parameters. What nothing decides is text.
+    /// Returns the types of the parameters. A parameter whose type is still unknown is text.
     ///
     /// # Errors
-    /// `42P18` for a parameter without a given type that does not occur.
+    /// Fails with `42P18` for a parameter without a declared type that does not occur.
     pub fn parameter_types(&self) -> SqlResult<Vec<SqlType>> {
         let kind_of = |(at, kind): (usize, &Option<SqlType>)| kind.map(settled).ok_or_else(|| undetermined(at));
         self.parameters.borrow().iter().enumerate().map(kind_of).collect()
     }
 
     /// # Errors
-    /// `42P02` where a parameter stands that must not.
+    /// Fails with `42P02` at the first parameter, for statements that take none.
     pub fn without_parameters(&self) -> SqlResult<()> {
         if self.parameters.borrow().is_empty() {
             return Ok(());
@@ -378,42 +379,42 @@ impl<'c> Binder<'c> {
         Err(self.at_place(error, first.unwrap_or_default()))
     }
 
-    /// Adds the place of a qualified name to an error.
+    /// Adds the position of a qualified name to an error.
     pub fn at_name(&self, error: SqlError, name: &ast::ObjectName) -> SqlError {
         self.at_place(error, name.span())
     }
 
-    /// Adds the place of a name to an error.
+    /// Adds the position of a name to an error.
     pub fn at(&self, error: SqlError, name: &ast::Name) -> SqlError {
         self.at_place(error, name.span)
     }
 
-    /// Adds the place of an expression's value to an error.
+    /// Adds the position of an expression to an error that has none.
     pub(crate) fn at_expr(&self, error: SqlError, expr: &ast::Expr) -> SqlError {
         if error.is_placed() { error } else { self.at_place(error, place::start(expr)) }
     }
 
-    /// Adds a place to an error that has none, if the place is known.
+    /// Adds a position to an error that has none, if the position is known.
     pub fn at_place(&self, error: SqlError, place: Span) -> SqlError {
         if error.is_placed() || !place.is_known() { error } else { error.at(place.position(self.text)) }
     }
 }
 
 impl<'p> NameScope<'p> {
-    /// Empty scope within another.
+    /// Empty scope inside another one.
     pub fn inside(parent: Option<&'p NameScope<'p>>) -> NameScope<'p> {
         NameScope { parent, ..NameScope::default() }
     }
 
-    /// Number of queries that it stands in.
+    /// Returns the number of enclosing queries.
     pub fn depth(&self) -> usize {
         self.parent.map_or(0, |parent| parent.depth() + 1)
     }
 
-    /// Adds a relation behind the others.
+    /// Appends a relation.
     pub fn add(&mut self, relation: FromRelation, width: usize) -> SqlResult<()> {
         statement::pulse::tick(self.relations.len())?;
-        // Tables of two schemas are told apart by these, unless one has an alias.
+        // Tables of two schemas may have the same name, unless one of them has an alias.
         let are_apart = |other: &FromRelation| match (relation.own, other.own) {
             (Some(own), Some(other)) => own != other,
             _ => false,
@@ -429,12 +430,12 @@ impl<'p> NameScope<'p> {
     }
 }
 
-/// A result's columns of these names and types.
+/// Column of a result that comes from no table.
 pub fn column_info(name: impl Into<String>, kind: SqlType) -> ColumnInfo {
     ColumnInfo { name: name.into(), kind, table: 0, number: 0 }
 }
 
-/// A table's columns.
+/// Returns the columns of a table.
 pub fn columns_of(table: &TableInfo) -> Vec<ColumnInfo> {
     let column = |(at, column): (usize, &catalog::ColumnDef)| ColumnInfo {
         name: column.name.clone(),
@@ -450,7 +451,7 @@ fn undetermined(parameter: usize) -> SqlError {
     SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
 }
 
-/// A type for what is still unknown at the end: text.
+/// Returns the type of a value whose type is still unknown at the end: text.
 pub fn settled(kind: SqlType) -> SqlType {
     if kind.kind == Kind::Unknown { Kind::Text.into() } else { kind }
 }

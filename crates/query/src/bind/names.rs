@@ -1,7 +1,7 @@
-//! What names of relations stand for.
+//! Lookup of relations by name.
 //!
-//! **Invariant:** a name without a schema is the first one of the search path; one that is not there is `42P01`, or `3F000` if not even its
-//! schema is.
+//! **Invariant:** a name without a schema refers to the first match in the search path. A missing relation is `42P01`,
+//! or `3F000` if even its schema does not exist.
 
 use super::{Binder, BoundQuery, ViewExpansion};
 use crate::plan::ColumnInfo;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use syntax::ast;
 use types::datum::Datum;
 
-/// A name with its schema, if it says one.
+/// Name with an optional schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QualifiedName {
     pub schema: Option<String>,
@@ -20,10 +20,10 @@ pub struct QualifiedName {
 }
 
 impl Binder<'_> {
-    /// Takes a name apart.
+    /// Splits a name into schema and relation.
     ///
     /// # Errors
-    /// Another database's, too many parts.
+    /// Fails if the name has too many parts, or is in another database.
     pub fn qualified(&self, name: &ast::ObjectName) -> SqlResult<QualifiedName> {
         let mut parts: Vec<String> = name.parts.iter().map(|part| part.to_string()).collect();
         if parts.len() == 3 && parts[0] == DATABASE {
@@ -43,7 +43,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The relation of this name, if there is one.
+    /// Returns the relation of this name, if there is one.
     pub fn find(&self, name: &QualifiedName) -> Option<&Relation> {
         match &name.schema {
             Some(schema) => self.catalog.relation_in(schema, &name.name),
@@ -51,8 +51,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The system's table of this name, if that is what it stands for: the system's schema is searched first, unless the path
-    /// says otherwise.
+    /// Returns the system table that this name refers to, if it does. `pg_catalog` is searched first unless the path
+    /// names it.
     pub fn system_table(&self, name: &QualifiedName) -> Option<Arc<catalog::SystemTable>> {
         let find =
             |schema: &str| catalog::system::find(schema, &name.name, self.env.catalog_snapshot().map(Arc::as_ref));
@@ -74,10 +74,10 @@ impl Binder<'_> {
         None
     }
 
-    /// The relation of this name.
+    /// Returns the relation of this name, for utility commands.
     ///
     /// # Errors
-    /// `42P01`, or `3F000` if not even the schema is there, both without a place, as commands tell of them.
+    /// Fails with `42P01`, or `3F000` if the schema does not exist, both without a position, as in PostgreSQL.
     pub fn relation_named(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let found = self.relation_in_query(name);
         let qualified = found.is_err().then(|| self.qualified(name)).transpose()?;
@@ -90,10 +90,10 @@ impl Binder<'_> {
         found.map_err(SqlError::nowhere)
     }
 
-    /// The relation of this name, as queries and changes of rows tell of it if it is not there.
+    /// Returns the relation of this name, for queries and data-modifying statements.
     ///
     /// # Errors
-    /// `42P01`, with its place.
+    /// Fails with `42P01` and a position.
     pub(crate) fn relation_in_query(&self, name: &ast::ObjectName) -> SqlResult<&Relation> {
         let wanted = self.qualified(name)?;
         if self.system_table(&wanted).is_some() {
@@ -107,22 +107,22 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    /// Whether a schema has such a relation, the system's included.
+    /// Returns the OID of a relation in a schema; system tables are included.
     pub(super) fn relation_number(&self, schema: &str, name: &str) -> Option<u32> {
         let system =
             || catalog::system::find(schema, name, self.env.catalog_snapshot().map(Arc::as_ref)).map(|table| table.oid);
         self.catalog.relation_in(schema, name).map(Relation::oid).or_else(system)
     }
 
-    /// One row of a table as names see it.
+    /// Returns one row of a table as a relation of FROM.
     pub fn row_of(&self, name: &str, columns: Vec<ColumnInfo>) -> super::FromRelation {
         super::FromRelation::new(name, columns, 0, None)
     }
 
-    /// A view's query. Its names are looked up as they were when it was made.
+    /// Binds the query of a view. Names are looked up by the search path of the view's creation.
     ///
     /// # Errors
-    /// `42P17`: the view is reached by its own query.
+    /// Fails with `42P17` if the view's query leads to the view itself.
     pub fn view(&self, view: &ViewInfo) -> SqlResult<BoundQuery> {
         let outer = match &self.views {
             ViewExpansion::Expanded(outer) => outer,
@@ -133,7 +133,7 @@ impl Binder<'_> {
                     table: view.oid,
                     number: at as i16 + 1,
                 };
-                // Nobody runs it, but plans may be compared: it says which view this is.
+                // The plan is never run, but plans may be compared, so it contains the view's OID.
                 let which = view.columns.iter().map(|_| Expr::Constant(Datum::Oid(view.oid))).collect();
                 let columns = view.columns.iter().enumerate().map(column).collect();
                 return Ok(BoundQuery::new(Plan::Values(vec![which]), columns));
@@ -146,7 +146,7 @@ impl Binder<'_> {
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
         let views = ViewExpansion::Expanded(outer.iter().copied().chain([view.oid]).collect());
         let inner = Binder { views, ..inner };
-        // Its places are in another text.
+        // Positions in its errors would point into the view's text instead of the statement's, so they are dropped.
         let bound = syntax::grammar::query(&view.text).and_then(|query| inner.query(&query, None));
         let bound = bound.map_err(SqlError::nowhere);
         inner.take_tables().iter().for_each(|table| self.names(table));
@@ -166,21 +166,21 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// The table of this name, to be changed or locked.
+    /// Returns the table of this name, for utility commands.
     ///
     /// # Errors
-    /// `42P01`; `42809` when it is no table.
+    /// Fails with `42P01`, or `42809` if the relation is not a table.
     pub fn table(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
         a_table(self.relation_named(name)?)
     }
 
-    /// The same, as statements that change rows tell of it.
+    /// Returns the table of this name, for data-modifying statements.
     pub(super) fn table_in_query(&self, name: &ast::ObjectName) -> SqlResult<Arc<TableInfo>> {
         a_table(self.relation_in_query(name)?)
     }
 }
 
-/// `42P01` for this name.
+/// Returns the error `42P01` for this name.
 pub fn no_relation(name: &QualifiedName) -> SqlError {
     let full = match &name.schema {
         Some(schema) => format!("{schema}.{}", name.name),

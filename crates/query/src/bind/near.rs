@@ -1,24 +1,24 @@
-//! Which column was perhaps meant by a name that is none: the hint of PostgreSQL's `errorMissingColumn`.
+//! Hint for an unknown column: similar names, as in PostgreSQL's `errorMissingColumn`.
 
 use super::{FromRelation, NameScope};
 
-/// How many letters may be different at most.
+/// Maximal edit distance of a suggestion.
 const DISTANCE_MAX: usize = 3;
 
-/// What is nearest so far: one column, or two at the same distance, of the tables by these names.
+/// Nearest candidates so far: one column, or two at the same distance, each with its table's name.
 struct NearestColumns {
     distance: usize,
     found: Vec<(String, String)>,
 }
 
 impl NearestColumns {
-    /// `updateFuzzyAttrMatchState`
+    /// Considers a column, as PostgreSQL's `updateFuzzyAttrMatchState` does.
     fn look(&mut self, table: &str, column: &str, wanted: &str, penalty: usize) {
         if self.distance < penalty || column.is_empty() {
             return;
         }
         let distance = distance(column, wanted);
-        // More than half of it would be another name.
+        // A name that differs in more than half of its letters is not a misspelling.
         if wanted.len() / 2 < distance {
             return;
         }
@@ -28,7 +28,7 @@ impl NearestColumns {
             (self.distance, self.found) = (distance, vec![one]);
         } else if distance == self.distance {
             match self.found.len() {
-                // Too many: only nearer ones are of interest from now on.
+                // A third candidate makes the hint useless, so only nearer ones count from now on.
                 2.. => self.found.clear(),
                 1 => self.found.push(one),
                 _ => {}
@@ -37,7 +37,7 @@ impl NearestColumns {
     }
 }
 
-/// The hint, if there is a column whose name is like this one; `table` is the qualifier that was written.
+/// Returns the hint, if a column has a similar name. `table` is the qualifier in the statement.
 pub(super) fn hint(table: Option<&str>, wanted: &str, scope: &NameScope<'_>) -> Option<String> {
     let mut nearest = NearestColumns { distance: DISTANCE_MAX + 1, found: Vec::new() };
     let mut at = Some(scope);
@@ -59,13 +59,13 @@ pub(super) fn hint(table: Option<&str>, wanted: &str, scope: &NameScope<'_>) -> 
     }
 }
 
-/// A join has no columns of its own.
+/// True if a relation is a join, which has no columns of its own.
 fn is_join(relation: &FromRelation) -> bool {
     let is_own = |(at, value): (usize, &crate::plan::Expr)| matches!(value, crate::plan::Expr::Column(own) if *own == relation.first + at);
     !relation.values.iter().enumerate().all(is_own)
 }
 
-/// How many letters must be put in, taken out or exchanged to make one of the other.
+/// Returns the Levenshtein distance of two names.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,13 +1,13 @@
-//! Values that an expression names several times and computes once.
+//! Values that an expression uses several times but computes once.
 
 use super::Binder;
 use crate::plan::{Expr, Typed};
 use statement::error::SqlResult;
 
 impl Binder<'_> {
-    /// Makes an expression of values that it may name several times. A value is computed once, and the expression names it as a
-    /// local one; what is as cheap to compute as to look up stands where it is named. So an expression never grows by more than
-    /// what is written, however deep such expressions stand in one another.
+    /// Builds an expression from values that it may use several times. Each value is computed once into a local
+    /// variable, unless it is as cheap to compute as to look up. An expression therefore never grows beyond its text,
+    /// however deep such constructs nest.
     pub(super) fn once<const N: usize>(
         &self,
         values: [Typed; N],
@@ -30,7 +30,7 @@ impl Binder<'_> {
     }
 }
 
-/// Tells whether a value has no parts and is the same wherever it stands. A local one is not: it is that of the innermost
+/// True if a value has no parts and means the same anywhere. A local variable does not: it belongs to the innermost
 /// [`Expr::Let`].
 fn is_leaf(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_) | Expr::Outer { .. } | Expr::Now { .. })

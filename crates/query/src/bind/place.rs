@@ -1,16 +1,16 @@
-//! Places of values, as PostgreSQL's errors name them (`exprLocation`): a value stands where its leftmost part does,
-//! parentheses aside.
+//! Positions of expressions in error messages, as PostgreSQL's `exprLocation` defines them: that of the leftmost part,
+//! without parentheses.
 
 use super::Binder;
 use statement::pulse;
 use syntax::ast::{self, CastStyle, ExprKind, Indirection, QueryBody};
 use syntax::lex::Span;
 
-/// Place of the value of an expression. A literal of a type stands where its text does, since the text alone is left of it.
-/// A part that has been bound knows the place itself.
+/// Returns the position of an expression. A typed literal has the position of its text, which is all that is left of it
+/// after binding. A bound part knows its position itself.
 pub(super) fn start(mut expr: &ast::Expr) -> Span {
     loop {
-        // Whoever looks next finds that the statement must end.
+        // The error is dropped here because the next check finds the cancellation again.
         let _ = pulse::walk(pulse::ITEM);
         expr = match &expr.kind {
             ExprKind::Cast { value, style: CastStyle::Sign(_) | CastStyle::Literal, .. }
@@ -55,8 +55,8 @@ pub(super) fn start(mut expr: &ast::Expr) -> Span {
     }
 }
 
-/// Place of the value of a call that stands at this span. A syntax of its own may begin with something else than its first
-/// argument: `moment AT TIME ZONE zone` is `timezone(zone, moment)`, and stands where `AT` does.
+/// Returns the position of a call with this span. A call with a syntax of its own may start with something other than
+/// its first argument: `moment AT TIME ZONE zone` is `timezone(zone, moment)`, and has the position of `AT`.
 pub(super) fn call_start(call: &ast::FunctionCall, span: Span) -> Span {
     if !call.is_special {
         return span;
@@ -69,7 +69,7 @@ pub(super) fn call_start(call: &ast::FunctionCall, span: Span) -> Span {
 }
 
 impl Binder<'_> {
-    /// Place of the value of a query's column, as far as the tree says it.
+    /// Returns the position of a query's column, as far as the tree shows it.
     pub(super) fn column_start(&self, query: &ast::Query, at: usize) -> Span {
         match &query.body {
             QueryBody::Select(select) => self.item_start(&select.list, at),
@@ -78,14 +78,14 @@ impl Binder<'_> {
         }
     }
 
-    /// Place of the value of a column of this select list.
+    /// Returns the position of a column of this select list.
     pub(super) fn item_start(&self, items: &[ast::SelectItem], at: usize) -> Span {
         let is_star = |item: &ast::SelectItem| match &item.value.kind {
             ExprKind::AllColumns(_) => true,
             ExprKind::Indirection { steps, .. } => matches!(steps.last(), Some(Indirection::All(_))),
             _ => false,
         };
-        // The columns of a `*` stand where it does; what is behind one is not counted.
+        // Columns of a `*` have its position. The tree does not tell their number, so columns behind it get the same.
         let star = items.iter().take(at + 1).position(is_star);
         items.get(star.unwrap_or(at)).map_or(Span::NOWHERE, |item| start(&item.value))
     }

@@ -1,4 +1,4 @@
-//! Queries: `SELECT`, `VALUES`, set operations, `WITH`, order and limit, row locks.
+//! Queries: `SELECT`, `VALUES`, set operations, `WITH`, `ORDER BY`, `LIMIT`, locking clauses.
 
 use super::columns::Qualifier;
 use super::expr::operator_name;
@@ -27,18 +27,18 @@ use types::datum::Datum;
 use types::ops::CastContext;
 use types::{Kind, SqlType};
 
-/// Columns of a result at most, as in PostgreSQL.
+/// Maximal number of result columns, as in PostgreSQL.
 const ITEMS_MAX: usize = 1664;
 
-/// `54011`
+/// Returns the error `54011`.
 fn too_many_columns() -> SqlError {
     SqlError::new(SqlState::TOO_MANY_COLUMNS, format!("target lists can have at most {ITEMS_MAX} entries")).nowhere()
 }
 
-/// Units of work of a value of `VALUES` that is moved.
+/// Units of work for moving a value of `VALUES`.
 const VALUE: usize = 16;
 
-/// `ORDER BY`, `LIMIT` and locks, which belong to the outermost query but look into the `SELECT` below.
+/// `ORDER BY`, `LIMIT` and locking clauses, which belong to the outermost query but refer to the `SELECT` below.
 #[derive(Default)]
 pub(super) struct QueryTail<'q> {
     pub(super) order: &'q [ast::SortBy],
@@ -50,7 +50,7 @@ pub(super) struct QueryTail<'q> {
 }
 
 impl Binder<'_> {
-    /// Binds a query; `parent` is the scope of the query that it stands in.
+    /// Binds a query; `parent` is the scope of the enclosing query.
     pub fn query(&self, query: &ast::Query, parent: Option<&NameScope<'_>>) -> SqlResult<BoundQuery> {
         statement::stack::check()?;
         let is_top = self.is_top.replace(false);
@@ -64,7 +64,7 @@ impl Binder<'_> {
         bound
     }
 
-    /// Order, limit and locks of a query's rows.
+    /// Binds the clauses behind the body of a query.
     fn tail<'q>(&self, query: &'q ast::Query, parent: Option<&NameScope<'_>>) -> SqlResult<QueryTail<'q>> {
         let ast::Query { with: _, body: _, order_by, limit, locking, span: _ } = query;
         let ast::Limit { count, offset, with_ties } = limit;
@@ -89,7 +89,7 @@ impl Binder<'_> {
         scope.clause.set(if of == "OFFSET" { Clause::Offset } else { Clause::Limit });
         let count = match self.expr(expr, scope) {
             Ok(count) => count,
-            // No table is there; PostgreSQL says so in other words.
+            // PostgreSQL has a message of its own for a column here, since no table is visible.
             Err(error) if error.state() == SqlState::UNDEFINED_COLUMN && is_bare_column(expr) => {
                 let message = format!("argument of {of} must not contain variables");
                 return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), expr));
@@ -107,7 +107,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `is_top`: of the whole statement.
+    /// Binds a `WITH` clause. `is_top` means that it belongs to the whole statement.
     pub(super) fn bind_with(
         &self,
         with: &ast::With,
@@ -144,7 +144,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds the statement of a query of `WITH`, which may be `RECURSIVE`.
+    /// Binds the statement of a `WITH` query, which may be recursive.
     fn common_table(
         &self,
         table: &ast::CommonTable,
@@ -160,7 +160,7 @@ impl Binder<'_> {
         own.map_or_else(|| self.with_query(statement, parent, is_top), Ok)
     }
 
-    /// Gives the columns of a query of `WITH` their types and the names that stand behind its own.
+    /// Settles the types of a `WITH` query's columns, and gives them the names of its column list.
     fn name_columns(&self, columns: &mut [ColumnInfo], table: &ast::CommonTable) -> SqlResult<()> {
         let ast::CommonTable { name, columns: names, .. } = table;
         for column in &mut *columns {
@@ -180,7 +180,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Returns the plan that stands where the next query of `WITH` is named. One that is inlined may be pulled up there.
+    /// Returns the plan for references to the next `WITH` query. An inlined plan may be pulled up into the referring
+    /// query.
     fn common_plan(&self, plan: Plan, is_inline: bool, parent: Option<&NameScope<'_>>) -> SqlResult<Plan> {
         let looks_out = looks_out(&plan);
         refuse!(
@@ -193,18 +194,18 @@ impl Binder<'_> {
             self.depths.borrow_mut().push((at, parent.map_or(0, |parent| parent.depth() + 1)));
         }
         Ok(match plan {
-            // Its rows are others for each row of that query.
+            // A correlated query has different rows for each outer row, so they cannot be shared.
             plan if looks_out => plan,
-            // They remember their rows themselves.
+            // These plans store their rows themselves.
             plan @ (Plan::Modified(_) | Plan::Recursive(_)) => plan,
-            // Its rows are others in each round.
+            // A query of the working table has different rows in each iteration.
             plan if has_working(&plan) => plan,
             plan if is_inline && is_simple(&plan) => plan,
             plan => Plan::Shared { id: new_id(), plan: Arc::new(plan) },
         })
     }
 
-    /// The query of `WITH` that a name means.
+    /// Returns the `WITH` query that a name refers to.
     pub(super) fn named_query(
         &self,
         name: &ast::ObjectName,
@@ -226,7 +227,7 @@ impl Binder<'_> {
             let message = format!("WITH query \"{own}\" does not have a RETURNING clause");
             return Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), name));
         }
-        // One that looks at an enclosing query says so from where it stands.
+        // References to an enclosing query are relative, so they are adjusted to the depth of this one.
         let depth = self.depths.borrow().iter().find(|(own, _)| Some(*own) == at).map(|(_, depth)| *depth);
         if let (Some((_, plan, ..)), Some(depth)) = (&mut found, depth)
             && !matches!(plan, Plan::Working(_))
@@ -256,7 +257,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `UNION`, `INTERSECT`, `EXCEPT`
+    /// Binds `UNION`, `INTERSECT` or `EXCEPT`.
     fn set_operation(
         &self,
         operator: SetOperator,
@@ -272,8 +273,8 @@ impl Binder<'_> {
         let [left, right] = written;
         let side = |side: &ast::Query| self.query(side, parent);
         let both = || Ok::<_, SqlError>((side(left)?, side(right)?));
-        // A recursive query may not name itself where a row less in its own result would mean a row more here, or where
-        // duplicates would have to be counted: PostgreSQL refuses the same sides.
+        // A recursive query must not refer to itself where fewer rows there could add rows to the result, or where
+        // duplicates would have to be counted. PostgreSQL refuses the same sides.
         let (left, right) = match operator {
             SetOperator::Intersect | SetOperator::Except if all => self.within(of, both)?,
             SetOperator::Except => (side(left)?, self.within(of, || side(right))?),
@@ -317,7 +318,7 @@ impl Binder<'_> {
         Ok(BoundQuery::new(plan, columns))
     }
 
-    /// `VALUES`
+    /// Binds `VALUES`.
     fn values(&self, rows: &[Vec<ast::Expr>], parent: Option<&NameScope<'_>>) -> SqlResult<BoundQuery> {
         let scope = NameScope::inside(parent);
         scope.clause.set(Clause::Values);
@@ -350,7 +351,7 @@ impl Binder<'_> {
     }
 
     /// # Errors
-    /// Rows of `VALUES` that have not as many values as the first.
+    /// Fails if a row of `VALUES` differs in length from the first.
     pub(super) fn check_widths(&self, rows: &[Vec<ast::Expr>]) -> SqlResult<()> {
         let width = rows.first().map_or(0, Vec::len);
         let Some(row) = pulse::walked(rows).find(|row| row.len() != width) else { return Ok(()) };
@@ -358,7 +359,7 @@ impl Binder<'_> {
         Err(self.at_place(error, row.first().map_or(Span::NOWHERE, start)))
     }
 
-    /// Order and limit of something whose columns are all there is.
+    /// Applies order and limit to a query that has no columns besides its result.
     fn ordered(&self, bound: BoundQuery, tail: QueryTail<'_>) -> SqlResult<BoundQuery> {
         let mut keys = Vec::new();
         for key in tail.order {
@@ -375,7 +376,7 @@ impl Binder<'_> {
         Ok(BoundQuery::new(limited(plan, tail, keys), bound.columns))
     }
 
-    /// Error of a key that is no column of the result that it orders.
+    /// Returns the error for a sort key that is not a column of the result.
     fn not_of_result(&self, plan: &Plan, key: &ast::Expr) -> SqlError {
         if !matches!(plan, Plan::Set { .. }) {
             return SqlError::unsupported("ORDER BY of an expression over VALUES");
@@ -393,7 +394,7 @@ impl Binder<'_> {
         self.at_expr(error, key)
     }
 
-    /// A column of the result, by its number or its name; several of one name must be the same.
+    /// Returns the result column that an expression names by number or name. Several columns of one name must be equal.
     pub(super) fn output_column(
         &self,
         of: &str,
@@ -426,12 +427,12 @@ impl Binder<'_> {
                 }
                 Ok(first)
             }
-            // Any other expression is a value of its own.
+            // Any other expression is computed on its own.
             _ => Ok(None),
         }
     }
 
-    /// Place of the column that a constant names: an integer, unless it is nothing.
+    /// Returns the index of the column that a constant refers to. `number` is `None` if the constant is not an integer.
     fn position(&self, of: &str, number: Option<i32>, columns: usize) -> SqlResult<usize> {
         let number =
             number.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {of}")))?;
@@ -441,7 +442,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Key of an order by this value, as it is written.
+    /// Returns the sort key for a value with the written direction and position of nulls.
     pub(super) fn sort_key(&self, value: Typed, written: &ast::SortBy) -> SqlResult<SortKey> {
         let ast::SortBy { value: expr, order, nulls } = written;
         let descending = match order {
@@ -469,7 +470,7 @@ impl Binder<'_> {
         Ok(SortKey { value, kind: self.comparable(kind.kind).map_err(at)?, descending, nulls_first })
     }
 
-    /// The select list.
+    /// Binds a select list.
     pub fn projection(&self, list: &[ast::SelectItem], scope: &NameScope<'_>) -> SqlResult<Vec<(ColumnInfo, Expr)>> {
         let mut items = Vec::new();
         for item in list {
@@ -478,11 +479,11 @@ impl Binder<'_> {
             }
             self.list_item(item, scope, &mut items)?;
         }
-        // The last one may have been a `*`.
+        // The last item may be a `*` that exceeds the limit.
         if ITEMS_MAX < items.len() { Err(too_many_columns()) } else { Ok(items) }
     }
 
-    /// Adds the columns of an item of the select list.
+    /// Appends the columns of an item of the select list.
     fn list_item(
         &self,
         item: &ast::SelectItem,
@@ -491,7 +492,7 @@ impl Binder<'_> {
     ) -> SqlResult<()> {
         let ast::SelectItem { value, label, span: _ } = item;
         match &value.kind {
-            // What stands for several columns has no label, as PostgreSQL takes one and forgets it.
+            // PostgreSQL accepts a label for `*` but ignores it.
             ExprKind::AllColumns(None) => self.star(value.span, scope, items),
             ExprKind::AllColumns(Some(of)) => self.star_of(of, value.span, scope, items),
             ExprKind::Indirection { of, steps } if let [Indirection::All(_)] = &steps[..] => {
@@ -505,7 +506,7 @@ impl Binder<'_> {
             }
             _ => {
                 let own = || label.as_ref().map(ast::Name::to_string);
-                // A composite value stands as a column for each of its fields.
+                // A composite value is represented by one column for each field.
                 if let Some((function, name)) = composite(value) {
                     let own = own().unwrap_or_else(|| name.to_owned());
                     for (field, value) in self.composite_in_list(function, name, scope)? {
@@ -520,7 +521,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Adds the columns of a `*` that stands there.
+    /// Appends the columns of `*`.
     fn star(&self, place: Span, scope: &NameScope<'_>, items: &mut Vec<(ColumnInfo, Expr)>) -> SqlResult<()> {
         if scope.relations.is_empty() {
             let message = "SELECT * with no tables specified is not valid";
@@ -531,7 +532,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Adds the columns of a `relation.*` that stands there.
+    /// Appends the columns of `relation.*`.
     fn star_of(
         &self,
         name: &ObjectName,
@@ -565,7 +566,7 @@ impl Binder<'_> {
         (ColumnInfo { name, kind: value.kind, table, number }, value.expr)
     }
 
-    /// Adds the columns of a `*` that stands there. Says whether there is a relation that it is of.
+    /// Appends the columns of `*`, or of `of.*`. Returns false if no relation matches.
     fn all_columns(
         &self,
         of: Option<&Qualifier>,
@@ -587,12 +588,12 @@ impl Binder<'_> {
     }
 }
 
-/// Says whether a relation's columns are meant by `*`, or by `of.*`.
+/// True if `*`, or `of.*`, includes a relation's columns.
 fn is_meant(relation: &super::FromRelation, of: Option<&Qualifier>) -> bool {
     of.map_or(relation.is_open, |of| of.is(relation))
 }
 
-/// The columns that `*` stands for, or `of.*`, as they are named.
+/// Returns the qualified names of the columns of `*`, or of `of.*`.
 fn columns_in(scope: &NameScope<'_>, of: Option<&Qualifier>) -> Vec<(Option<String>, String)> {
     let relations = scope.relations.iter().filter(|relation| is_meant(relation, of));
     relations
@@ -603,7 +604,7 @@ fn columns_in(scope: &NameScope<'_>, of: Option<&Qualifier>) -> Vec<(Option<Stri
         .collect()
 }
 
-/// The rows that `LIMIT`, `OFFSET` and `FETCH` leave, which are ordered by these keys.
+/// Applies `LIMIT`, `OFFSET` and `FETCH` to rows that are ordered by these keys.
 pub(super) fn limited(plan: Plan, tail: QueryTail<'_>, keys: Vec<SortKey>) -> Plan {
     let QueryTail { order: _, limit, offset, with_ties, locks: _ } = tail;
     if limit.is_none() && offset.is_none() {
@@ -613,7 +614,7 @@ pub(super) fn limited(plan: Plan, tail: QueryTail<'_>, keys: Vec<SortKey>) -> Pl
     if with_ties { Plan::Ties { input, keys, limit, offset } } else { Plan::Limit { input, limit, offset } }
 }
 
-/// Strength of a name: a cast or CASE around a weak one gives its own (PostgreSQL's `FigureColname`).
+/// Strength of a column name: a cast or CASE replaces a weak name by its own (PostgreSQL's `FigureColname`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameStrength {
     Weak,
@@ -625,12 +626,12 @@ pub(super) fn name_of(expr: &ast::Expr) -> String {
     figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
-/// Says whether an expression is a name alone.
+/// True if an expression is an unqualified column name.
 fn is_bare_column(expr: &ast::Expr) -> bool {
     matches!(&expr.kind, ExprKind::Column(name) if name.parts.len() == 1)
 }
 
-/// Returns the name of a query's first column; none where a `*` hides it.
+/// Returns the name of a query's first column; `None` if a `*` hides it.
 fn first_name(query: &ast::Query) -> Option<String> {
     match &query.body {
         QueryBody::Select(select) => {
@@ -660,8 +661,7 @@ fn first_name(query: &ast::Query) -> Option<String> {
 /// Returns the name that an expression gives its column.
 fn figured(expr: &ast::Expr) -> Option<(String, NameStrength)> {
     let strong = |name: &str| Some((name.to_owned(), NameStrength::Strong));
-    // As PostgreSQL's `FigureColname`: the names of a cast's type and of CASE are weak, and give way to a strong one
-    // inside.
+    // As in PostgreSQL's `FigureColname`, names from casts and CASE are weak: a strong name inside takes precedence.
     match &expr.kind {
         ExprKind::Column(name) => strong(name.parts.last()?),
         ExprKind::Call(call) => strong(call.name.parts.last()?),
@@ -713,7 +713,7 @@ fn figured(expr: &ast::Expr) -> Option<(String, NameStrength)> {
     }
 }
 
-/// Returns the name of a column that is such a value.
+/// Returns the column name of a session value.
 fn session_name(value: SessionValue) -> &'static str {
     match value {
         SessionValue::CurrentDate => "current_date",
@@ -730,14 +730,14 @@ fn session_name(value: SessionValue) -> &'static str {
     }
 }
 
-/// Number of times that each relation is named without a schema in a query.
+/// Counts the unqualified references to each relation in a query.
 fn references(query: &ast::Query) -> HashMap<String, usize> {
     let mut counts = ReferenceCounts::default();
     visit::query(query, &mut counts);
     counts.0
 }
 
-/// Counts by name.
+/// Visitor that counts references by name.
 #[derive(Default)]
 struct ReferenceCounts(HashMap<String, usize>);
 

@@ -1,7 +1,7 @@
 //! `WITH RECURSIVE`.
 //!
-//! **Invariant:** while the recursive term is bound, the query's name stands for the rows of the last round, and may be named
-//! once, where more rows there can only mean more rows of the result.
+//! **Invariant:** while the recursive term is bound, the query's name refers to the working table, the rows of the last
+//! iteration. It may be used once, and only where more rows there can only add rows to the result.
 
 use super::place::start;
 use super::{Binder, BoundQuery, NameScope, settled};
@@ -23,18 +23,18 @@ const INVALID_RECURSION: SqlState = SqlState::INVALID_RECURSION;
 pub(super) struct BindingRecursion {
     id: u64,
     name: String,
-    /// Construct that its name stands in, where it may not.
+    /// Construct around the current position in which a self-reference is illegal.
     within: Option<&'static str>,
     references: usize,
 }
 
-/// Walk over the relations that a statement names and that are none of its own WITH queries, as PostgreSQL's
+/// Visitor of the relations that a statement names outside its own WITH queries, as PostgreSQL's
 /// `makeDependencyGraphWalker`.
 struct FreeRelations<F> {
     found: F,
-    /// Names of the WITH queries that are in view.
+    /// Names of the WITH queries in scope.
     hidden: Vec<String>,
-    /// Of each `WITH` around: the number of names in view before it, and `RECURSIVE`.
+    /// For each enclosing `WITH`: the number of names in scope before it, and whether it is `RECURSIVE`.
     around: Vec<(usize, bool)>,
 }
 
@@ -56,7 +56,7 @@ impl<F: FnMut(&str)> Visitor for FreeRelations<F> {
     }
 
     fn common_table_ends(&mut self, table: &ast::CommonTable) {
-        // Without RECURSIVE each sees only those before it.
+        // Without RECURSIVE a WITH query sees only those before it.
         if let Some((_, false)) = self.around.last() {
             self.hidden.push(table.name.to_string());
         }
@@ -68,29 +68,29 @@ impl<F: FnMut(&str)> Visitor for FreeRelations<F> {
     }
 }
 
-/// Calls `found` with the names of the relations of a statement that are none of its own WITH queries.
+/// Calls `found` with the names of the relations of a statement that are not its own WITH queries.
 fn visit_free(statement: &CommonStatement, found: impl FnMut(&str)) {
     let mut visitor = FreeRelations { found, hidden: Vec::new(), around: Vec::new() };
     visit::common_statement(statement, &mut visitor);
 }
 
-/// Tells whether a statement names a relation so that is none of its own.
+/// True if a statement refers to a relation of this name outside its own WITH queries.
 fn names(statement: &CommonStatement, wanted: &str) -> bool {
     let mut is_there = false;
     visit_free(statement, |name| is_there |= name == wanted);
     is_there
 }
 
-/// The queries in an order in which each names only those before it, and perhaps itself.
+/// Sorts the queries topologically, so that each refers only to those before it and possibly to itself.
 ///
 /// # Errors
-/// `0A000` if two name each other.
+/// Fails with `0A000` for mutual recursion.
 pub(super) fn in_order(tables: &[ast::CommonTable]) -> SqlResult<Vec<&ast::CommonTable>> {
     let mut numbers: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, table) in tables.iter().enumerate() {
         numbers.entry(&table.name).or_default().push(at);
     }
-    // Of each query, those that name it, and how many it names that are not yet in order.
+    // For each query: the queries that refer to it, and the number of its references that are not in order yet.
     let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); tables.len()];
     let mut left = vec![0_usize; tables.len()];
     for (at, table) in tables.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(super) fn in_order(tables: &[ast::CommonTable]) -> SqlResult<Vec<&ast::Commo
     Ok(ordered)
 }
 
-/// Says whether a plan looks at the row of an enclosing query.
+/// True if a plan refers to the row of an enclosing query.
 pub(super) fn looks_out(plan: &Plan) -> bool {
     let slots = slots_of_plan(plan, 1);
     !slots.is_empty() || slots.looks_out
@@ -132,7 +132,7 @@ fn misplaced(name: &str, what: &str) -> SqlError {
 }
 
 impl Binder<'_> {
-    /// Binds what stands in this; a recursive query may not be named there.
+    /// Binds a construct in which a recursive reference is illegal.
     pub(super) fn within<R>(&self, what: &'static str, bind: impl FnOnce() -> R) -> R {
         let before: Vec<_> = self.recursions.borrow().iter().map(|one| one.within).collect();
         self.recursions.borrow_mut().iter_mut().for_each(|one| one.within = Some(what));
@@ -141,15 +141,15 @@ impl Binder<'_> {
         result
     }
 
-    /// How often recursive queries have been named so far.
+    /// Returns the numbers of recursive references so far.
     pub(super) fn recursive_references(&self) -> Vec<usize> {
         self.recursions.borrow().iter().map(|one| one.references).collect()
     }
 
-    /// Refuses a recursive query that was named since: what was bound turns out to stand in this.
+    /// Refuses recursive references that were bound since `before`, in a construct that turned out to forbid them.
     ///
     /// # Errors
-    /// `42P19` if a recursive query was named in it.
+    /// Fails with `42P19` if there is one.
     pub(super) fn none_named_since(&self, before: &[usize], what: &str) -> SqlResult<()> {
         let recursions = self.recursions.borrow();
         match recursions.iter().zip(before).find(|(one, before)| **before < one.references) {
@@ -158,10 +158,10 @@ impl Binder<'_> {
         }
     }
 
-    /// A recursive query is named.
+    /// Counts a reference, if the plan is that of a recursive query.
     ///
     /// # Errors
-    /// `42P19` where it may not be.
+    /// Fails with `42P19` where a recursive reference is illegal.
     pub(super) fn note_reference(&self, plan: &Plan, name: &str) -> SqlResult<()> {
         match plan {
             Plan::Recursive(recursive) => {
@@ -181,7 +181,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A query of `WITH RECURSIVE`, if it names itself.
+    /// Binds a query of `WITH RECURSIVE`; `None` if it does not refer to itself.
     pub(super) fn recursive(
         &self,
         table: &ast::CommonTable,
@@ -215,7 +215,7 @@ impl Binder<'_> {
     }
 
     /// # Errors
-    /// `0A000`: a clause stands behind the union of a recursive query.
+    /// Fails with `0A000` for a clause behind the union of a recursive query.
     fn check_bare(&self, query: &ast::Query) -> SqlResult<()> {
         let ast::Query { with: _, body: _, order_by, limit, locking, span: _ } = query;
         let count = limit.count.as_ref().map(|count| match count {
@@ -253,7 +253,7 @@ impl Binder<'_> {
             let recursion = self.recursions.borrow_mut().pop();
             bound.map(|bound| (bound, recursion.map_or(0, |recursion| recursion.references)))
         };
-        // The name is known in the first term as well, so that a reference there gets its own error.
+        // The name is in scope in the first term as well, so that a reference there gets its own error.
         let (first, _) = term(left, Vec::new(), Some("its non-recursive term"))?;
         let mut columns = first.columns.clone();
         for column in &mut columns {
@@ -264,7 +264,7 @@ impl Binder<'_> {
             column.name = named.to_string();
         }
         let (step, references) = term(right, columns.clone(), None)?;
-        // Without a reference to itself it is an ordinary UNION, which the caller binds.
+        // A query without a reference to itself is an ordinary UNION, which the caller binds.
         if references == 0 {
             return Ok(None);
         }
@@ -288,7 +288,7 @@ impl Binder<'_> {
     }
 
     /// # Errors
-    /// `42804`: a column has another type in the whole than in the non-recursive term, which decides.
+    /// Fails with `42804` if the union would change the type of a column of the non-recursive term.
     fn check_types(
         &self,
         name: &str,

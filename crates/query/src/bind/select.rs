@@ -1,7 +1,7 @@
 //! `SELECT`.
 //!
-//! **Invariant:** the parts of a query are bound over the rows of `FROM`; then come grouping, sets, and the order, each in a
-//! plan above the one before.
+//! **Invariant:** all clauses of a query are bound over the rows of `FROM`. Grouping, set-returning functions and
+//! ordering follow, each in a plan node above the one before.
 
 use super::calls::QueryCalls;
 use super::group::{GroupedRowLayout, Grouping};
@@ -21,14 +21,14 @@ use syntax::lex::Span;
 use types::ops::CastContext;
 use types::{Kind, SqlType};
 
-/// Values that are computed of each row: the select list, and behind it those that only the order wants.
+/// Target list: the select list, followed by values that only ORDER BY needs.
 pub(super) struct SelectValues {
     pub(super) columns: Vec<ColumnInfo>,
     pub(super) all: Vec<Expr>,
 }
 
 impl SelectValues {
-    /// Where a value stands; it is added if it is not there.
+    /// Returns the index of a value, which is added if it is new.
     fn place(&mut self, value: Expr, is_same: impl Fn(&Expr, &Expr) -> bool) -> usize {
         self.all.iter().position(|own| is_same(own, &value)).unwrap_or_else(|| {
             self.all.push(value);
@@ -123,7 +123,8 @@ impl Binder<'_> {
                 return not_with("set-returning functions in the target list");
             }
         }
-        // Rows that have changed before they are locked are judged anew by all that made them rows of the result.
+        // A row that has changed before it is locked is rechecked against the quals and outer joins that selected it,
+        // as in PostgreSQL's EvalPlanQual.
         let (joins, condition) = match locks.is_empty() {
             true => (Vec::new(), None),
             false => (tree.outer_joins(), all_of(selection.iter().chain(&tree.conditions).cloned().collect())),
@@ -165,7 +166,8 @@ impl Binder<'_> {
             let place = groupings.iter().flatten().next().map_or(Span::NOWHERE, |first| first.place);
             return Err(self.at_place(SqlError::new(SqlState::GROUPING_ERROR, message), place));
         }
-        // What it excludes is not computed, so nothing in it fails.
+        // HAVING quals that hold for whole groups go below the grouping: rows that they exclude are not computed, so
+        // they cannot fail.
         selection.extend(of_rows);
         let width = {
             let mut over_row: Vec<&mut Expr> = selection.iter_mut().collect();
@@ -183,7 +185,7 @@ impl Binder<'_> {
             layout.windows = width;
         }
         layout.sets = layout.windows + windows.len();
-        // References of subqueries in these to aggregates of this query, too.
+        // Subqueries in these expressions may refer to aggregates of this query, too.
         let below = selection.iter_mut().chain(aggregates.iter_mut().flat_map(AggregateCall::parts_mut));
         let more = sets
             .iter_mut()
@@ -193,7 +195,7 @@ impl Binder<'_> {
             layout.place(expr)?;
         }
 
-        // What is looked at of the rows of FROM.
+        // Slots of the FROM row that the nodes above it read.
         let mut needed = Slots::default();
         let mut need = |expr: &Expr| needed.add_all(&slots_of(expr));
         if is_grouped {
@@ -211,7 +213,7 @@ impl Binder<'_> {
             },
             false => from_clause(tree, selection, needed),
         };
-        // What the keys are over the rows of FROM.
+        // Sort keys over the rows of FROM rather than the target list.
         let at_source = |key: &SortKey| match key.value {
             Expr::Column(at) => SortKey { value: values.all[at].clone(), ..key.clone() },
             _ => key.clone(),
@@ -263,7 +265,7 @@ impl Binder<'_> {
         }
         let width = columns.len();
         if !locks.is_empty() {
-            // As in PostgreSQL, rows are locked after they were ordered, and before the limit.
+            // As in PostgreSQL, rows are locked after sorting and before the limit.
             let keys = source_keys;
             if !keys.is_empty() {
                 plan = Plan::Sort { input: Box::new(plan), keys: keys.clone() };
@@ -301,7 +303,7 @@ impl Binder<'_> {
         Ok(BoundQuery::new(plan, columns))
     }
 
-    /// The order: each key is a column of the result, by its number or name, or a value of its own.
+    /// Binds ORDER BY. Each key is a result column, by number or name, or an expression of its own.
     fn order(
         &self,
         order: &[ast::SortBy],
@@ -333,7 +335,8 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// Type of an item by which rows are ordered or grouped: one of unknown type becomes a text (PostgreSQL's `addTargetToSortList`).
+    /// Settles the type of an item that is ordered or grouped: an unknown type becomes text, as in PostgreSQL's
+    /// `addTargetToSortList`.
     pub(super) fn settle(&self, values: &mut SelectValues, at: usize) -> SqlResult<SqlType> {
         let kind = settled(values.columns[at].kind);
         if kind != values.columns[at].kind {
@@ -344,7 +347,7 @@ impl Binder<'_> {
         Ok(kind)
     }
 
-    /// `DISTINCT ON`: its values begin the order.
+    /// Binds `DISTINCT ON`. Its values become the leading sort keys.
     fn distinct_on(
         &self,
         on: &[ast::Expr],
@@ -372,7 +375,7 @@ impl Binder<'_> {
                 written.push(expr);
             }
         }
-        // A key that comes again orders nothing.
+        // A repeated sort key has no effect.
         let mut known = Vec::with_capacity(keys.len());
         keys.retain(|key| {
             let Expr::Column(at) = key.value else { return true };
@@ -387,7 +390,7 @@ impl Binder<'_> {
         if leading < keys.len() && (!missing.is_empty() || keys[leading..].iter().any(is_on)) {
             let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
             let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
-            // It is about the one that comes too late, or else the one that does not come.
+            // The error points to the expression that comes too late or, without one, to the one that is missing.
             let late = keys[leading..].iter().find(|key| is_on(key)).and_then(|key| match key.value {
                 Expr::Column(at) => places.iter().position(|(own, _)| *own == at),
                 _ => None,
@@ -418,7 +421,7 @@ impl Binder<'_> {
         Ok(locks)
     }
 
-    /// Adds the locks of a clause on the relation of this name, or on all.
+    /// Appends the locks of a clause on the relation of this name, or on all relations.
     fn lock_relations(
         &self,
         clause: &ast::Locking,
@@ -453,7 +456,8 @@ impl Binder<'_> {
             if tree.is_nullable(relation.first) {
                 return Err(refused("cannot be applied to the nullable side of an outer join"));
             }
-            // The strongest counts, and of those who do not wait who fails.
+            // With several clauses on a relation, the strongest mode counts, and NOWAIT takes precedence over SKIP
+            // LOCKED.
             match locks.iter_mut().find(|lock| lock.first == relation.first) {
                 Some(lock) => {
                     lock.mode = lock.mode.max(mode);
@@ -477,9 +481,9 @@ impl Binder<'_> {
     }
 }
 
-/// Says whether the select list is computed after the rows were ordered, and after `DISTINCT ON`, as PostgreSQL does
-/// (`make_sort_input_target`): with `ORDER BY`, if it has sets of which none is a key, or volatile values that are none. Those
-/// are then made for the rows that are left, in their order.
+/// True if the select list is computed after sorting and `DISTINCT ON`, as in PostgreSQL's `make_sort_input_target`:
+/// with `ORDER BY`, if set-returning functions or volatile values are in the list and none of them is a sort key. They
+/// are then evaluated only for the remaining rows, in their order.
 fn waits_for_order(
     values: &SelectValues,
     keys: &[SortKey],
@@ -488,7 +492,7 @@ fn waits_for_order(
     is_distinct: bool,
     first_set: usize,
 ) -> bool {
-    // All columns are keys of a DISTINCT.
+    // With DISTINCT all columns are sort keys.
     if !is_ordered || is_distinct || statement::plants::is_planted("srf_under_distinct_on") {
         return false;
     }
@@ -505,7 +509,7 @@ fn waits_for_order(
     others.iter().any(|(_, expr)| makes_set(expr) || expr.is_volatile())
 }
 
-/// Words of a locking clause.
+/// Returns the keywords of a locking clause.
 pub(super) fn lock_word(clause: &ast::Locking) -> &'static str {
     match clause.strength {
         LockStrength::Update => "FOR UPDATE",

@@ -9,7 +9,7 @@ use types::datum::Datum;
 use types::ops::CastContext;
 
 impl Binder<'_> {
-    /// The next value of the sequence with this number.
+    /// Returns a call of `nextval` for the sequence with this OID.
     pub fn next_number(&self, sequence: u32) -> Expr {
         Expr::Sequence { call: SequenceCall::Next, arguments: vec![Expr::Constant(Datum::Oid(sequence))] }
     }
@@ -39,7 +39,8 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Sequence { call, arguments: bound }, Kind::Int8))
     }
 
-    /// A name that is known now is looked up now. A literal of digits is a number, as for `regclass`.
+    /// Binds the sequence of a call. A constant name is resolved at bind time, and a literal of digits is an OID, as
+    /// for `regclass`.
     fn sequence_argument(&self, name: &str, argument: Typed) -> SqlResult<Expr> {
         if matches!(argument.kind.kind, Kind::Oid | Kind::Regclass) {
             return Ok(argument.expr);
@@ -69,8 +70,7 @@ impl Binder<'_> {
     }
 }
 
-/// # Errors
-/// `42809`
+/// Returns the error `42809` for a relation that is not a sequence.
 pub fn not_a_sequence(relation: &Relation) -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", relation.name()))
 }

@@ -1,4 +1,4 @@
-//! Functions that return sets: in `FROM`, and in the select list.
+//! Set-returning functions in `FROM` and in the select list.
 
 use super::calls::SETS;
 use super::from::input;
@@ -14,7 +14,7 @@ use types::numeric::Numeric;
 use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
-/// Returns true for the name of a function that returns a set.
+/// True if a name is that of a set-returning function.
 pub(super) fn is_set(name: &str) -> bool {
     matches!(
         name,
@@ -32,7 +32,7 @@ pub(super) fn is_set(name: &str) -> bool {
     ) || !fields_of(name).is_empty()
 }
 
-/// The columns of a function whose rows have several.
+/// Returns the columns of a function whose rows have several; empty for any other.
 pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
     match name {
         "json_each" | "json_each_text" => &["key", "value"],
@@ -42,7 +42,7 @@ pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The column of a function whose only output has a name, which an alias of its rows does not change.
+/// Returns the name of a function's single output column, if it has one that a table alias does not change.
 fn output_of(name: &str) -> Option<&'static str> {
     match name {
         "json_array_elements" | "json_array_elements_text" => Some("value"),
@@ -51,19 +51,19 @@ fn output_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name that a function's rows of several columns are called by, if it is such a call.
+/// Returns the call and the function's name, if an expression calls a function with several columns.
 pub(super) fn composite(expr: &ast::Expr) -> Option<(&FunctionCall, &str)> {
     let ExprKind::Call(call) = &expr.kind else { return None };
     let name = call.name.parts.last().filter(|name| !fields_of(name).is_empty())?;
     Some((call, name))
 }
 
-/// Name of the column that is a field of a composite value: no name of a client's has a NUL.
+/// Returns the name of the column for a field of a composite value. It contains a NUL, so no client can write it.
 pub(super) fn field_name(value: &str, field: &str) -> String {
     format!("{value}\0{field}")
 }
 
-/// Returns true if a set stands in an expression.
+/// True if an expression contains a call of a set-returning function.
 pub(super) fn has_set(expr: &Expr) -> bool {
     let mut found = false;
     visit(expr, 0, &mut |expr, _| {
@@ -73,10 +73,10 @@ pub(super) fn has_set(expr: &Expr) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds what may be evaluated or not, which no set can be.
+    /// Binds an expression that may not be evaluated for each row, where set-returning functions are illegal.
     ///
     /// # Errors
-    /// `0A000` if a function in it returns a set.
+    /// Fails with `0A000` if it calls one.
     pub(super) fn without_sets<T>(
         &self,
         what: &str,
@@ -93,7 +93,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// A set in the select list.
+    /// Binds a call of a set-returning function in the select list.
     pub(super) fn set_in_list(
         &self,
         name: &str,
@@ -120,7 +120,7 @@ impl Binder<'_> {
         }
         let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
         let mut calls = scope.calls.borrow_mut();
-        // ORDER BY and DISTINCT ON name what the select list has computed.
+        // ORDER BY and DISTINCT ON may refer to the value in the select list.
         let is_named = scope.clause.get() != Clause::SelectList && !call.arguments.iter().any(Expr::is_volatile);
         let known = calls.sets.iter().position(|other| is_named && self.are_same_sets(other, &call, scope));
         let at = known.unwrap_or(calls.sets.len());
@@ -130,7 +130,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Column(SETS + at), kind))
     }
 
-    /// The columns of a composite value in the select list, side by side.
+    /// Binds a composite value in the select list to adjacent columns for its fields.
     pub(super) fn composite_in_list(
         &self,
         function: &FunctionCall,
@@ -151,7 +151,7 @@ impl Binder<'_> {
         Ok(found.into_iter().zip(fields_of(name)).map(value).collect())
     }
 
-    /// A set for each column.
+    /// Returns a set-returning call for each column of a composite function.
     fn composite_calls(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<Vec<(SetCall, SqlType)>> {
         let of_items = |function: &str, arguments: Vec<Typed>, kind: Kind| {
             let arguments = vec![self.call(function, arguments)?.expr];
@@ -180,7 +180,7 @@ impl Binder<'_> {
         Ok(vec![self.set_call("unnest", arguments)?, self.set_call("generate_subscripts", places)?])
     }
 
-    /// A function that returns a set, with its arguments as it wants them.
+    /// Resolves a set-returning function, and converts its arguments to the declared types.
     fn set_call(&self, name: &str, mut arguments: Vec<Typed>) -> SqlResult<(SetCall, SqlType)> {
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
         let no_such = || {
@@ -213,7 +213,7 @@ impl Binder<'_> {
                     Kind::Int4 => (Datum::Int4(1), Datum::Int4(0)),
                     Kind::Int8 => (Datum::Int8(1), Datum::Int8(0)),
                     Kind::Numeric => (Datum::Numeric(Numeric::from(1_i64)), Datum::Numeric(Numeric::ZERO)),
-                    // The moments step by intervals, which have no default.
+                    // Series of dates and timestamps step by intervals, which have no default.
                     Kind::Interval => (Datum::Null, Datum::Interval(Interval::default())),
                     other => {
                         let message = format!("a series that steps by {}", other.name());
@@ -247,7 +247,7 @@ impl Binder<'_> {
                 let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
                 Ok((SetCall { function: SetFunction::Unnest, arguments }, kind))
             }
-            // Nobody listens, as LISTEN is refused.
+            // LISTEN is refused, so a session listens on no channel.
             ("pg_listening_channels", []) => {
                 let arguments = vec![Expr::Constant(Datum::Array(Box::default()))];
                 Ok((SetCall { function: SetFunction::Unnest, arguments }, Kind::Text.into()))
@@ -277,7 +277,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A function in `FROM`: one that returns sets, several arrays of `unnest` side by side, and any other as a set of one.
+    /// Binds a function in `FROM`: a set-returning function, `unnest` of several arrays side by side, or any other
+    /// function as a set of one row.
     pub(super) fn function_in_from(
         &self,
         written: &ast::Expr,
@@ -308,7 +309,7 @@ impl Binder<'_> {
         self.functions_as_item(&name, calls?, is_numbered, alias, scope)
     }
 
-    /// Name by which a function of `FROM` is known.
+    /// Returns the name by which a function in `FROM` is looked up.
     fn name_in_from(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlResult<String> {
         match &call.name.parts[..] {
             [name] => Ok(name.to_string()),
@@ -318,7 +319,7 @@ impl Binder<'_> {
         }
     }
 
-    /// These functions, whose rows stand side by side, as one item of `FROM`.
+    /// Adds these functions, whose rows stand side by side, as one item of `FROM`.
     fn functions_as_item(
         &self,
         name: &str,
@@ -350,7 +351,7 @@ impl Binder<'_> {
         Ok(input(InputKind::Functions { calls, is_numbered }, first, width, needs))
     }
 
-    /// A value as a set of one.
+    /// Binds a value as a set of one row.
     fn set_of_one(&self, written: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<(SetCall, SqlType)> {
         let value = self.expr(written, scope)?;
         let kind = super::settled(value.kind);
@@ -358,7 +359,7 @@ impl Binder<'_> {
         Ok((SetCall { function: SetFunction::One, arguments: vec![value.expr] }, kind))
     }
 
-    /// Sets that a call in `FROM` returns side by side.
+    /// Binds a call in `FROM` to set-returning calls whose rows stand side by side.
     fn set_calls(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Vec<(SetCall, SqlType)>> {
         let arguments = self.set_arguments(call, name, scope)?;
         if !fields_of(name).is_empty() {
@@ -370,7 +371,7 @@ impl Binder<'_> {
         Ok(vec![self.set_call(name, arguments)?])
     }
 
-    /// Arguments of a function that returns a set.
+    /// Binds the arguments of a set-returning function.
     fn set_arguments(&self, call: &FunctionCall, name: &str, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         refuse!(call.is_variadic => "VARIADIC");
         if call.over.is_some() {
@@ -384,7 +385,7 @@ impl Binder<'_> {
     }
 }
 
-/// The kinds in which a series is counted, and its step.
+/// Returns the type of a series and that of its step.
 fn series_kind(from: Kind, to: Kind, step: Option<Kind>) -> Option<(Kind, Kind)> {
     let ends = [from, to];
     let is_time = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);

@@ -1,4 +1,4 @@
-//! Operators that have a syntax of their own (`LIKE`, `BETWEEN`, `COLLATE`), subscripts and fields.
+//! Operators with a syntax of their own (`LIKE`, `BETWEEN`, `COLLATE`), subscripts and fields.
 
 use super::expr::negated_if;
 use super::sets::{composite, field_name};
@@ -11,7 +11,7 @@ use types::datum::Datum;
 use types::ops::CastContext;
 use types::{Kind, SqlType};
 
-/// `42809`
+/// Returns the error `42809` for a field of a value that is not composite.
 fn not_composite(field: &str, kind: Kind) -> SqlError {
     let message = format!("column notation .{field} applied to type {}, which is not a composite type", kind.name());
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
@@ -21,13 +21,13 @@ fn integer(value: i32) -> Typed {
     Typed::new(Expr::Constant(Datum::Int4(value)), Kind::Int4)
 }
 
-/// `42704`
+/// Returns the error `42704` for an unknown collation.
 pub fn no_collation(name: &str) -> SqlError {
     let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-/// Whether values of a kind are texts, which can be ordered in several ways.
+/// True if values of a type are strings, which have collations.
 pub fn takes_collation(kind: Kind) -> bool {
     match kind {
         Kind::Array(element) => takes_collation(element.kind()),
@@ -35,13 +35,13 @@ pub fn takes_collation(kind: Kind) -> bool {
     }
 }
 
-/// `42804`
+/// Returns the error `42804` for a collation of a type without collations.
 pub fn not_collated(kind: Kind) -> SqlError {
     SqlError::new(SqlState::DATATYPE_MISMATCH, format!("collations are not supported by type {}", kind.name()))
 }
 
 impl Binder<'_> {
-    /// Pattern of `LIKE` and the like, as the operator takes it.
+    /// Binds the pattern of `LIKE` and its like in the form that the operator takes.
     pub(super) fn pattern(
         &self,
         kind: LikeKind,
@@ -62,7 +62,7 @@ impl Binder<'_> {
         self.syntax_call(function, arguments).map_err(|error| self.at_place(error, at))
     }
 
-    /// `LIKE` and the like, and their negations, which are operators of their own in errors.
+    /// Binds `LIKE` and its like. A negated one is an operator of its own in error messages.
     pub(super) fn like(
         &self,
         kind: LikeKind,
@@ -84,7 +84,7 @@ impl Binder<'_> {
         Ok(negated_if(is_not, found?).at(place))
     }
 
-    /// Condition that a value is between bounds, or is not.
+    /// Binds `BETWEEN` or `NOT BETWEEN`.
     pub(super) fn between(
         &self,
         value: &ast::Expr,
@@ -92,7 +92,7 @@ impl Binder<'_> {
         is_not: bool,
         scope: &NameScope<'_>,
     ) -> SqlResult<Expr> {
-        // What is negated is told by the opposite operators.
+        // NOT BETWEEN uses the opposite operators, as PostgreSQL does, so that errors name these.
         let (above, below) = if is_not { ("<", ">") } else { (">=", "<=") };
         let low = self.operator(above, Some(self.expr(value, scope)?), self.expr(low, scope)?)?;
         let high = self.operator(below, Some(self.expr(value, scope)?), self.expr(high, scope)?)?;
@@ -100,7 +100,7 @@ impl Binder<'_> {
         Ok(if is_not { Expr::Or(both) } else { Expr::And(both) })
     }
 
-    /// As [`Binder::between`], with bounds in any order.
+    /// Binds `BETWEEN SYMMETRIC`, with bounds in any order.
     pub(super) fn between_symmetric(
         &self,
         value: &ast::Expr,
@@ -113,7 +113,7 @@ impl Binder<'_> {
         Ok(if is_not { Expr::And(both) } else { Expr::Or(both) })
     }
 
-    /// `value COLLATE collation`
+    /// Binds `value COLLATE collation`.
     pub(super) fn collated(
         &self,
         value: &ast::Expr,
@@ -126,7 +126,7 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// `a.b.c[1]`, `(value).field`, `(value).field[1]`, `value[1]`.
+    /// Binds `a.b.c[1]`, `(value).field`, `(value).field[1]` or `value[1]`.
     pub(super) fn access(&self, of: &ast::Expr, steps: &[Indirection], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let (value, rest) = match steps {
             [Indirection::Field(_), Indirection::Field(_), ..] => {
@@ -147,7 +147,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A field of a composite value.
+    /// Binds a field of a composite value.
     fn field(&self, of: &ast::Expr, field: &Name, scope: &NameScope<'_>) -> SqlResult<Typed> {
         if let Some((function, name)) = composite(of) {
             let found = self.composite_in_list(function, name, scope)?.into_iter().find(|(own, _)| **own == **field);
@@ -165,7 +165,7 @@ impl Binder<'_> {
             last.text = field_name(last, field).into();
         }
         self.column(&ObjectName { parts }, scope).map_err(|error| match self.expr(of, scope) {
-            // No column is of a composite type.
+            // No column has a composite type.
             Ok(value) => not_composite(&value),
             Err(_) if error.state() == SqlState::UNDEFINED_COLUMN => {
                 SqlError::unsupported(format_args!("a field of {}", of.span.of(self.text)))
@@ -174,20 +174,20 @@ impl Binder<'_> {
         })
     }
 
-    /// `array[index]`
+    /// Binds `array[index]`.
     fn element(&self, array: Typed, index: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, typmod } = array.kind;
-        // A name has its bytes as elements, which count from 0.
+        // The elements of a name are its bytes, whose subscripts start at 0.
         let is_byte = kind == Kind::Name;
         if !is_byte {
             check_array(kind)?;
         }
         let found = self.call("[]", vec![array, self.subscript(index, scope)?])?;
-        // The array's modifier is that of its elements.
+        // The type modifier of an array applies to its elements.
         Ok(if is_byte { found } else { Typed { kind: SqlType { typmod, ..found.kind }, ..found } })
     }
 
-    /// `array[lower : upper]`
+    /// Binds `array[lower : upper]`.
     fn slice(&self, array: Typed, [lower, upper]: [Option<&ast::Expr>; 2], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let SqlType { kind, typmod } = array.kind;
         check_array(kind)?;
@@ -200,7 +200,7 @@ impl Binder<'_> {
         Ok(Typed { kind: SqlType { typmod, ..found.kind }, ..found })
     }
 
-    /// Index or bound of a subscript.
+    /// Binds a subscript or a bound of a slice.
     fn subscript(&self, written: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Typed> {
         let typed = self.expr(written, scope)?;
         let refused = || SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer");
@@ -211,7 +211,7 @@ impl Binder<'_> {
 }
 
 /// # Errors
-/// `42804`: values of the type have no elements.
+/// Fails with `42804` if values of the type have no elements.
 fn check_array(kind: Kind) -> SqlResult<()> {
     if kind.element().is_some() {
         return Ok(());
@@ -221,7 +221,7 @@ fn check_array(kind: Kind) -> SqlResult<()> {
 }
 
 /// # Errors
-/// `42804`, `42704`: values of the type have no collation, or there is none of this name.
+/// Fails with `42804` if the type has no collations, and with `42704` if the collation does not exist.
 fn check_collation(collation: &ObjectName, kind: Kind) -> SqlResult<()> {
     if !takes_collation(kind) {
         return Err(not_collated(kind));
@@ -229,7 +229,7 @@ fn check_collation(collation: &ObjectName, kind: Kind) -> SqlResult<()> {
     if is_collation(collation) { Ok(()) } else { Err(no_collation(&collation.to_string())) }
 }
 
-/// Tells if there is a collation of this name. All that are here order alike.
+/// True if a collation of this name exists. All of them order by bytes.
 pub(super) fn is_collation(name: &ObjectName) -> bool {
     let name = match &name.parts[..] {
         [name] => name,

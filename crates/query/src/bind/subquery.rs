@@ -1,6 +1,6 @@
-//! Queries in expressions, and comparisons of rows.
+//! Subqueries in expressions, and comparisons of rows.
 //!
-//! A query that looks at no enclosing row is shared: the executor runs it once in a statement.
+//! An uncorrelated subquery is shared: the executor runs it once in a statement.
 
 use super::expr::{HASHED_MIN, hashed, not, operator_name, truth};
 use super::place::start;
@@ -18,10 +18,10 @@ use types::datum::Datum;
 use types::ops::{Callee, CastContext};
 use types::{Kind, SqlType};
 
-/// Greatest number of values of a row, as in PostgreSQL.
+/// Maximal number of fields in a row, as in PostgreSQL.
 const ROW_MAX: usize = 1664;
 
-/// At most so many rows of it.
+/// Limits a plan to this number of rows.
 pub(super) fn first_of(plan: Plan, rows: i64) -> Plan {
     Plan::Limit { input: Box::new(plan), limit: Some(Expr::Constant(Datum::Int8(rows))), offset: None }
 }
@@ -35,13 +35,13 @@ fn wrong_count(found: usize, wanted: usize) -> Option<SqlError> {
     Some(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
-/// Returns true if an expression is written as a row.
+/// True if an expression is a row constructor.
 pub(super) fn is_row(expr: &ast::Expr) -> bool {
     matches!(expr.kind, ExprKind::Row { .. })
 }
 
 impl Binder<'_> {
-    /// A query in an expression.
+    /// Binds a subquery in an expression.
     pub(super) fn subquery(&self, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<BoundQuery> {
         refuse!(!query.locking.is_empty() => "FOR UPDATE in a subquery");
         if let Some(what) = scope.clause.get().refuses_queries() {
@@ -55,7 +55,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// Plan of a subquery with these names, as it stands in an expression.
+    /// Makes the plan of an uncorrelated subquery shared. `names` is the hash of the names in it.
     pub(super) fn shared(&self, plan: Plan, names: u64) -> Plan {
         if matches!(plan, Plan::Shared { .. }) {
             return plan;
@@ -81,7 +81,7 @@ impl Binder<'_> {
         let [column] = &bound.columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
         };
-        // A second row is an error.
+        // A second row is fetched because it is an error.
         Ok(Typed::new(Expr::Scalar(Box::new(self.shared(first_of(bound.plan, 2), bound.names))), column.kind))
     }
 
@@ -97,12 +97,12 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::ArrayQuery(Box::new(self.shared(bound.plan, bound.names))), kind))
     }
 
-    /// `x IN (query)`, of values or rows.
+    /// Binds `x IN (query)`, for values or rows.
     pub(super) fn in_query(&self, left: &ast::Expr, query: &ast::Query, scope: &NameScope<'_>) -> SqlResult<Typed> {
         self.any_query(left, "=", false, query, scope)
     }
 
-    /// `x operator ANY (query)`, or `ALL`.
+    /// Binds `x operator ANY (query)`, or `ALL`.
     pub(super) fn any_query(
         &self,
         left: &ast::Expr,
@@ -116,7 +116,7 @@ impl Binder<'_> {
         if let Some(error) = wrong_count(bound.columns.len(), arguments.len()) {
             return Err(error);
         }
-        // Equality is looked up in a set, if each value and its column are of one type then.
+        // Equality becomes a lookup in a hash table, if each value and its column can be compared as one type.
         let one_kind = |(argument, column): (&Typed, &ColumnInfo)| match equality(argument.kind.kind, column.kind.kind)
         {
             Ok(Equality::One(kind)) => Some(kind),
@@ -135,7 +135,7 @@ impl Binder<'_> {
             return Ok(if all { not(found) } else { found });
         }
         let count = arguments.len();
-        // The types of the sides are known; parameters and literals of unknown type get theirs from the other side.
+        // The types of the columns are known, so parameters and literals of unknown type get theirs from them.
         let arguments: Vec<Typed> = arguments
             .into_iter()
             .zip(&bound.columns)
@@ -152,7 +152,7 @@ impl Binder<'_> {
         Ok(truth(Expr::Quantified { all, arguments, over, condition: Box::new(condition.expr), hashed: None }))
     }
 
-    /// `x operator ANY (array or query)`, or `ALL`.
+    /// Binds `x operator ANY (array or query)`, or `ALL`.
     pub(super) fn quantified(
         &self,
         value: &ast::Expr,
@@ -172,7 +172,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `x operator ANY (array)`, or `ALL`.
+    /// Binds `x operator ANY (array)`, or `ALL`.
     fn any_element(
         &self,
         left: &ast::Expr,
@@ -182,7 +182,7 @@ impl Binder<'_> {
         scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
         let (left, mut array) = (self.expr(left, scope)?, self.expr(array, scope)?);
-        // A literal or parameter becomes an array of what it is compared with.
+        // A literal or parameter is read as an array of the left operand's type.
         if array.kind.kind == Kind::Unknown {
             let element = settled(left.kind).kind;
             let Some(kind) = element.array_of() else {
@@ -211,7 +211,7 @@ impl Binder<'_> {
         Ok(truth(Expr::Quantified { all, arguments: vec![left.expr], over, condition, hashed }).at(place))
     }
 
-    /// `(a, b) operator (c, d)`, or with a query of one row.
+    /// Binds `(a, b) operator (c, d)`, or a comparison with a subquery of one row.
     pub(super) fn row_comparison(
         &self,
         operator: &str,
@@ -234,7 +234,7 @@ impl Binder<'_> {
         self.compare_rows(operator, left, right)
     }
 
-    /// `(a, b) operator (query)`: null if the query has no row, an error if it has two.
+    /// Binds `(a, b) operator (query)`: null if the query returns no row, an error if it returns several.
     fn row_and_query(
         &self,
         operator: &str,
@@ -249,19 +249,19 @@ impl Binder<'_> {
         }
         let theirs = |(at, column): (usize, &ColumnInfo)| Typed::new(Expr::Column(at), column.kind);
         let columns: Vec<Typed> = bound.columns.iter().enumerate().map(theirs).collect();
-        // The query's one row is compared where it is: there the left side is that of the enclosing row.
+        // The comparison is evaluated inside the subquery, so its left side refers to the row of the enclosing query.
         let outside = |typed: Typed| Ok(Typed { expr: lifted(typed.expr)?, ..typed });
         let arguments = arguments.into_iter().map(outside).collect::<SqlResult<Vec<_>>>()?;
         let is_volatile = arguments.iter().any(|argument| argument.expr.is_volatile());
         let compared = self.compare_rows(operator, arguments, columns)?.expr;
         let row = Box::new(self.shared(first_of(bound.plan, 2), bound.names));
         let plan = Plan::Project { input: row, columns: vec![compared] };
-        // A volatile left side has a value for each enclosing row.
+        // A volatile left side must be evaluated for each row of the enclosing query.
         let plan = if is_volatile { plan } else { self.shared(plan, bound.names) };
         Ok(truth(Expr::Scalar(Box::new(plan))))
     }
 
-    /// The values of a row as it is written.
+    /// Binds the fields of a row constructor.
     pub(super) fn row_values(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         let ExprKind::Row { fields, is_explicit: _ } = &expr.kind else {
             return Err(SqlError::unsupported("a row of this kind"));
@@ -273,7 +273,7 @@ impl Binder<'_> {
         statement::stack::deeper(fields.len(), || self.exprs(fields, scope))
     }
 
-    /// Rows compare by their first values that are not equal; null if one that is looked at is.
+    /// Binds a comparison of rows, which the first unequal fields decide; null if a field up to them is null.
     pub(super) fn compare_rows(&self, operator: &str, left: Vec<Typed>, right: Vec<Typed>) -> SqlResult<Typed> {
         let mut pairs: Vec<(Typed, Typed)> = left.into_iter().zip(right).collect();
         let one = |name: &str, (left, right): (Typed, Typed)| {
@@ -294,7 +294,7 @@ impl Binder<'_> {
                 for pair in pairs.into_iter().rev() {
                     result = Some(match result {
                         None => one(operator, pair)?,
-                        // Each value is computed once, and none behind those that decide.
+                        // Each field is computed once, and no field after the deciding one is evaluated.
                         Some(rest) => {
                             let either = self.once([pair.0, pair.1], |_, [left, right]| {
                                 let equal = one("=", (left.clone(), right.clone()))?;
@@ -315,7 +315,8 @@ impl Binder<'_> {
         }))
     }
 
-    /// `ARRAY[...]` as it stands in a cast to an array: each element is cast by itself, so elements need no common type.
+    /// Binds `ARRAY[...]` inside a cast to an array type: each element is cast on its own, so elements need no common
+    /// type.
     pub(super) fn array_as(
         &self,
         items: &[ast::Expr],
@@ -338,7 +339,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Array(items), to).at(start(array)))
     }
 
-    /// `ARRAY[...]`
+    /// Binds `ARRAY[...]`.
     pub(super) fn array(&self, items: &[ast::Expr], scope: &NameScope<'_>) -> SqlResult<Typed> {
         let items = self.exprs(items, scope)?;
         if items.is_empty() {
@@ -349,13 +350,13 @@ impl Binder<'_> {
         let Some(array) = kind.kind.array_of() else {
             return Err(SqlError::unsupported(format_args!("an array of {}", kind.kind.name())));
         };
-        // A modifier that all elements share is the array's, too.
+        // A type modifier that all elements share applies to the array, too.
         Ok(Typed::new(Expr::Array(items), SqlType { kind: array, ..kind }))
     }
 }
 
-/// Says whether a run may look a value up in a hash table of an array's elements: the array is the same for all rows, and the
-/// operator an equality by which equal values have equal hashes, or its negation.
+/// True if the executor may use a hash table of an array's elements: the array is the same for all rows, and the
+/// operator is an equality with consistent hashes, or its negation.
 fn is_hashed(over: &Over, condition: &Expr, all: bool) -> bool {
     let (Over::Array(array), Expr::Call { callee: Callee::Operator(operator), .. }) = (over, condition) else {
         return false;

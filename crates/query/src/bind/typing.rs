@@ -10,19 +10,19 @@ use types::forms::Forms;
 use types::ops::{self, CallContext, Callee, CastContext};
 use types::{Kind, SqlType, modifier, text};
 
-/// Comparison for equality of operands of two kinds: that of the operator `=`, whatever the syntax.
+/// Equality comparison of operands of two types, as the operator `=` defines it. Every syntax for equality uses it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Equality {
-    /// Both as values of this kind.
+    /// Comparison of both operands as values of this type.
     One(Kind),
-    /// By an operator of two kinds, neither of which has all values of the other.
+    /// Comparison by an operator of two types, neither of which includes the other.
     Two,
 }
 
-/// Chooses the comparison that `=` makes of operands of these kinds.
+/// Returns the equality comparison of operands of these types.
 ///
 /// # Errors
-/// Those of the operator: `42883`, `42725`.
+/// Fails as the operator does: `42883`, `42725`.
 pub(super) fn equality(left: Kind, right: Kind) -> SqlResult<Equality> {
     let operator = ops::resolve_operator("=", Some(left), right)?.operator;
     let width = |kind: Kind| match kind {
@@ -33,7 +33,7 @@ pub(super) fn equality(left: Kind, right: Kind) -> SqlResult<Equality> {
     };
     let (one, two) = (operator.left.unwrap_or(operator.right), operator.right);
     Ok(match (one, two) {
-        // Varying strings are compared as text, whose values they are.
+        // Values of varchar are text, so two of them compare as such.
         (Kind::Text, Kind::Text) if left == Kind::Varchar && right == Kind::Varchar => Equality::One(left),
         (one, two) if one == two => Equality::One(one),
         (Kind::Float4, Kind::Float8) | (Kind::Float8, Kind::Float4) => Equality::One(Kind::Float8),
@@ -45,7 +45,7 @@ pub(super) fn equality(left: Kind, right: Kind) -> SqlResult<Equality> {
     })
 }
 
-/// Says whether the values that texts stand for depend on DateStyle, TimeZone, IntervalStyle or the clock.
+/// True if reading a value from text depends on DateStyle, TimeZone, IntervalStyle or the clock.
 fn is_read_by_settings(kind: Kind) -> bool {
     match kind.element() {
         Some(element) => is_read_by_settings(element),
@@ -56,23 +56,24 @@ fn is_read_by_settings(kind: Kind) -> bool {
 }
 
 impl Binder<'_> {
-    /// The value as one of this type, where `context` allows the cast.
+    /// Converts a value to a type, if `context` allows the cast.
     ///
     /// # Errors
-    /// `42846` or `42804`, without a place: it depends on what the cast is for; for a literal, with it, that it is no such value.
+    /// Fails with `42846` or `42804` without a position, which depends on the purpose of the cast. An invalid literal
+    /// is an error with a position.
     pub fn coerce(&self, typed: Typed, to: SqlType, context: CastContext) -> SqlResult<Typed> {
         let place = typed.place;
         self.coerced(typed, to, context).map(|typed| typed.at(place))
     }
 
-    /// A default as a value of its column. Whether a literal has room in the column is another matter than what it stands for:
-    /// who uses the default finds out.
+    /// Converts a default to the type of its column. A literal of the type that exceeds the column's length is accepted
+    /// here; the error is raised when the default is used.
     ///
     /// # Errors
-    /// As [`Binder::coerce`].
+    /// Fails as [`Binder::coerce`] does.
     pub fn coerce_default(&self, typed: Typed, to: SqlType) -> SqlResult<Typed> {
         let is_literal = matches!((typed.kind.kind, &typed.expr), (Kind::Unknown, Expr::Constant(Datum::Text(_))));
-        // The modifier of an interval says how it is read.
+        // The modifier of an interval decides how the literal is read, so it cannot be applied later.
         if !is_literal || to.typmod < 0 || to.kind == Kind::Interval {
             return self.coerce(typed, to, CastContext::Assignment);
         }
@@ -99,13 +100,14 @@ impl Binder<'_> {
                     return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }
                 Expr::Constant(Datum::Text(text)) => {
-                    // A cast cuts what is too long; input would refuse it.
+                    // An explicit cast truncates a long string, while the type's input function would refuse it.
                     let element = to.element().map_or(to.kind, |element| element.kind);
                     let is_cut = context == CastContext::Explicit && matches!(element, Kind::Varchar | Kind::Bpchar);
                     let read_as = if is_cut { to.kind.into() } else { to };
                     let value = text::input(&text, read_as, self.env.forms());
                     let expr = Expr::Constant(value.map_err(|error| {
-                        // That the value does not fit the modifier is another matter than that it is none.
+                        // As in PostgreSQL, an invalid value is an error with a position, and a violated modifier one
+                        // without.
                         match text::input(&text, to.kind.into(), self.env.forms()) {
                             Ok(_) if to.kind != Kind::Interval => error.nowhere(),
                             _ => self.at_place(error, place),
@@ -127,7 +129,7 @@ impl Binder<'_> {
                         Ok(Typed::new(expr, to))
                     };
                 }
-                // That says nothing of its type.
+                // A target of unknown type tells nothing about the parameter.
                 Expr::Parameter(_) if to.kind == Kind::Unknown => return Ok(typed),
                 Expr::Parameter(at) => {
                     let known = self.parameters.borrow_mut()[at].replace(to.kind.into());
@@ -148,13 +150,13 @@ impl Binder<'_> {
         }
         if from.kind == to.kind {
             if to.typmod < 0 || from.typmod == to.typmod {
-                // The same values, whose modifier a cast to the type alone forgets.
+                // A cast to the type alone keeps the value and drops the modifier.
                 return Ok(Typed { kind: to, ..typed });
             }
             return Ok(Typed::new(modified(typed.expr, to, context), to));
         }
         if from.kind == Kind::Varchar && to.kind == Kind::Text {
-            // The same values: a cast would only keep the column from its index.
+            // The values are the same, and a cast node would keep the column from matching its index.
             return Ok(Typed { kind: to, ..typed });
         }
         let Some(cast) = ops::find_cast(from.kind, to.kind, context) else {
@@ -168,7 +170,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, to))
     }
 
-    /// As a value that decides: a condition.
+    /// Converts an expression to a condition.
     pub fn condition(&self, typed: Typed, of: &str) -> SqlResult<Expr> {
         if !matches!(typed.kind.kind, Kind::Bool | Kind::Unknown) {
             let message = format!("argument of {of} must be type boolean, not type {}", typed.kind.name());
@@ -177,7 +179,7 @@ impl Binder<'_> {
         self.coerce(typed, Kind::Bool.into(), CastContext::Implicit).map(|typed| typed.expr)
     }
 
-    /// All as one type, by the rules of `UNION` and `CASE`.
+    /// Converts all values to a common type, by the rules of `UNION` and `CASE`.
     pub fn common(&self, all: Vec<Typed>, of: &str) -> SqlResult<(Vec<Expr>, SqlType)> {
         let kinds: Vec<Kind> = all.iter().map(|typed| typed.kind.kind).collect();
         let kind = ops::common_kind_of(&kinds, of).map_err(|(at, error)| self.at_place(error, all[at].place))?;
@@ -190,7 +192,7 @@ impl Binder<'_> {
         Ok((coerced.collect::<SqlResult<_>>()?, to))
     }
 
-    /// Applies an operator.
+    /// Binds the call of an operator.
     pub fn operator(&self, name: &str, left: Option<Typed>, right: Typed) -> SqlResult<Typed> {
         let operator = ops::resolve_operator(name, left.as_ref().map(|left| left.kind.kind), right.kind.kind)?.operator;
         let mut arguments = Vec::with_capacity(2);
@@ -201,15 +203,15 @@ impl Binder<'_> {
         Ok(Typed::new(expr, operator.result))
     }
 
-    /// An argument of a function or operator: its modifier does not matter.
+    /// Converts an argument of a function or operator, whose modifier is irrelevant.
     pub fn argument(&self, argument: Typed, to: Kind) -> SqlResult<Expr> {
         self.coerce(argument, to.into(), CastContext::Implicit).map(|typed| typed.expr)
     }
 
-    /// Looks whether values of a kind can be told from one another.
+    /// Checks that a type has an equality operator.
     ///
     /// # Errors
-    /// `42883` if they cannot.
+    /// Fails with `42883` if it has none.
     pub(crate) fn groupable(&self, kind: Kind) -> SqlResult<Kind> {
         if ops::is_comparable(kind) {
             return Ok(kind);
@@ -218,10 +220,10 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
     }
 
-    /// Looks whether values of a kind have an order.
+    /// Checks that a type has an ordering operator.
     ///
     /// # Errors
-    /// `42883` if they have none.
+    /// Fails with `42883` if it has none.
     pub fn comparable(&self, kind: Kind) -> SqlResult<Kind> {
         if ops::is_comparable(kind) {
             return Ok(kind);
@@ -234,7 +236,8 @@ impl Binder<'_> {
     /// Returns the type that a statement names.
     ///
     /// # Errors
-    /// With the place of the name: `42704`, `3F000`, `22023`, `42601`; `0A000` for a type of PostgreSQL's that is none here.
+    /// Fails with the name's position and `42704`, `3F000`, `22023` or `42601`, or with `0A000` for a type of
+    /// PostgreSQL's that is not supported.
     pub fn type_of(&self, name: &ast::TypeName) -> SqlResult<SqlType> {
         self.type_somewhere(name).map_err(|error| self.at_place(error, name.span))
     }
@@ -247,8 +250,8 @@ impl Binder<'_> {
         );
         let kind = self.kind_of(name)?;
         let typmod = self.typmod_of(kind, name)?;
-        // PostgreSQL takes the bounds, and does not look at them. Any number of brackets is one array type; of more dimensions
-        // than one it has no values here.
+        // PostgreSQL ignores the bounds and the number of dimensions, so any number of brackets names one array type.
+        // Arrays of several dimensions are not supported as values.
         if name.dimensions.is_empty() || matches!(kind, Kind::Array(_)) {
             return Ok(SqlType { kind, typmod });
         }
@@ -257,7 +260,7 @@ impl Binder<'_> {
         Ok(SqlType { kind: kind.array_of().ok_or_else(no_arrays)?, typmod })
     }
 
-    /// Type that a name means without its brackets.
+    /// Returns the type of a name without its brackets.
     fn kind_of(&self, name: &ast::TypeName) -> SqlResult<Kind> {
         let (schema, own) = match &name.name.parts[..] {
             [own] => (None, Some(own)),
@@ -283,7 +286,7 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
     }
 
-    /// Modifier of a type; -1 without one.
+    /// Returns the modifier of a type; -1 without one.
     fn typmod_of(&self, kind: Kind, name: &ast::TypeName) -> SqlResult<i32> {
         if name.modifiers.is_empty() {
             return Ok(-1);
@@ -320,7 +323,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Number that a modifier of a type is: PostgreSQL reads constants and names alike.
+    /// Returns the value of a type modifier. Like PostgreSQL, it reads constants and names alike.
     fn type_modifier(&self, modifier: &ast::Expr) -> SqlResult<i32> {
         let text = match &modifier.kind {
             ExprKind::Constant(Constant::Integer(number)) => return Ok(*number),
@@ -338,31 +341,31 @@ impl Binder<'_> {
     }
 }
 
-/// Digits of a second's fraction that a moment has at most; more are as many.
+/// Maximal number of fractional digits of seconds; larger precisions mean this one.
 pub(super) const MAX_PRECISION: i32 = 6;
 
 /// Mask of an interval's modifier that keeps all fields (`INTERVAL_FULL_RANGE`).
 const ALL_FIELDS: i32 = 0x7fff;
 
-/// Longest string of characters that a type takes (`MaxAttrSize`).
+/// Maximal length of character strings (`MaxAttrSize`).
 const LENGTH_MAX: i32 = 10_485_760;
 
-/// Type of this name (`pg_type.typname`).
+/// Returns the type with this name in `pg_type.typname`.
 fn kind_named(name: &str) -> Option<Kind> {
     match name.strip_prefix('_') {
         Some(element) => kind_named(element)?.array_of(),
-        // `char` with its own syntax is `bpchar`.
+        // Only the quoted name reaches this point: `char` as a keyword is `bpchar`.
         None if name == "char" => Some(Kind::InternalChar),
         None => Kind::from_name(name).filter(|kind| kind.type_name() == name),
     }
 }
 
-/// Name of a type as errors tell of it.
+/// Returns a type's name for error messages.
 fn said(name: &ast::TypeName) -> String {
     format!("{}{}", name.name, if name.dimensions.is_empty() { "" } else { "[]" })
 }
 
-/// Modifier of a type of strings that have at most this length.
+/// Returns the modifier of a string type with this maximal length.
 fn string_length(length: i32, of: &str) -> SqlResult<i32> {
     let message = match length {
         1..=LENGTH_MAX => return Ok(length + 4),
@@ -372,7 +375,7 @@ fn string_length(length: i32, of: &str) -> SqlResult<i32> {
     Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
-/// Applies the modifier: rounds, pads, or refuses what is too long; an explicit cast cuts it off.
+/// Applies a type modifier: rounds, pads, or refuses what is too long, which an explicit cast truncates.
 fn modified(expr: Expr, to: SqlType, context: CastContext) -> Expr {
     let eval = match context {
         CastContext::Explicit => {
@@ -385,7 +388,7 @@ fn modified(expr: Expr, to: SqlType, context: CastContext) -> Expr {
     Expr::Cast { eval, to, argument: Box::new(expr) }
 }
 
-/// Modifier of `numeric`.
+/// Returns the modifier of `numeric`.
 fn numeric(precision: i32, scale: i32) -> SqlResult<i32> {
     if !(1..=1000).contains(&precision) {
         let message = format!("NUMERIC precision {precision} must be between 1 and 1000");
@@ -398,7 +401,7 @@ fn numeric(precision: i32, scale: i32) -> SqlResult<i32> {
     Ok(SqlType::numeric(precision, scale).typmod)
 }
 
-/// Name of a column that is a cast: that of the type, or of an array's elements, in `pg_type`.
+/// Returns the column name of a cast: the name of the type, or of an array's element type, in `pg_type`.
 pub(crate) fn short_name(name: &ast::TypeName) -> String {
     name.name.parts.last().map(ast::Name::to_string).unwrap_or_default()
 }

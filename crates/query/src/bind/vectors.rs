@@ -1,6 +1,6 @@
-//! `int2vector` and `oidvector`: the catalog's arrays, which count from 0.
+//! `int2vector` and `oidvector`: arrays of the system catalogs whose subscripts start at 0.
 //!
-//! **Invariant:** to functions of arrays they are arrays; places in them, given or returned, are one less.
+//! **Invariant:** functions on arrays see them as arrays. Subscripts are shifted by one in arguments and results.
 
 use super::Binder;
 use crate::plan::{Expr, Typed};
@@ -9,7 +9,7 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::{self, CastContext};
 
-/// The type of the array that a vector is.
+/// Returns the array type that corresponds to a vector type.
 pub(super) fn array_of(kind: Kind) -> Option<Kind> {
     match kind {
         Kind::Int2Vector | Kind::OidVector => kind.element()?.array_of(),
@@ -22,13 +22,13 @@ fn one() -> Typed {
 }
 
 impl Binder<'_> {
-    /// A call of a function that takes arrays, with vectors among its arguments; nothing for any other.
+    /// Binds a call of an array function with vectors among its arguments; `None` for any other call.
     pub(super) fn call_with_vectors(&self, name: &str, arguments: &[Typed]) -> Option<SqlResult<Typed>> {
         let kinds: Vec<Kind> = arguments.iter().map(|argument| argument.kind.kind).collect();
         if kinds.iter().all(|kind| array_of(*kind).is_none()) {
             return None;
         }
-        // A function that takes vectors, or values of any type, is given them as they are.
+        // A function that takes vectors, or values of any type, gets them unchanged.
         let takes_them = |function: &ops::Function| {
             let declared = |at: usize| function.arguments.get(at).or(function.arguments.last()).copied();
             let is_taken = |(at, kind): (usize, &Kind)| array_of(*kind).is_none_or(|array| declared(at) != Some(array));
@@ -79,7 +79,7 @@ impl Binder<'_> {
     }
 }
 
-/// Bounds of a slice that names none, as places in an array or a vector.
+/// Returns the bounds of a slice without bounds, as subscripts of an array or a vector.
 pub(super) fn widest(kind: Kind) -> (i32, i32) {
     if array_of(kind).is_some() { (0, i32::MAX - 1) } else { (1, i32::MAX) }
 }

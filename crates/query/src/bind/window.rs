@@ -13,17 +13,17 @@ use types::datum::Datum;
 use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
-/// A window as it is written, with what it takes from a named one.
+/// Window as the statement defines it, with the clauses of a named window that it refers to.
 #[derive(Clone, Copy)]
 struct WrittenWindow<'s> {
     partition: &'s [ast::Expr],
     order: &'s [ast::SortBy],
     frame: Option<&'s ast::Frame>,
-    /// Place of the window.
+    /// Position of the window.
     span: Span,
 }
 
-/// Returns true if two evaluations of a call may differ.
+/// True if two evaluations of a call may differ.
 fn is_volatile(call: &WindowCall) -> bool {
     let WindowCall { function, arguments, partition, order, frame } = call;
     let of_aggregate = function.aggregate().into_iter().flat_map(|call| call.arguments.iter().chain(&call.filter));
@@ -32,7 +32,7 @@ fn is_volatile(call: &WindowCall) -> bool {
     values.chain(arguments).chain(of_aggregate).chain(offsets).any(Expr::is_volatile)
 }
 
-/// Rows that a frame leaves out.
+/// Converts a frame's exclusion.
 fn exclude_of(exclusion: FrameExclusion) -> Exclude {
     match exclusion {
         FrameExclusion::NoOthers => Exclude::NoOthers,
@@ -42,7 +42,7 @@ fn exclude_of(exclusion: FrameExclusion) -> Exclude {
     }
 }
 
-/// Offset of a bound that is some rows or values away.
+/// Returns the offset of a `PRECEDING` or `FOLLOWING` bound.
 fn offset_of(bound: &ast::FrameBound) -> Option<&ast::Expr> {
     match bound {
         ast::FrameBound::Preceding(offset) | ast::FrameBound::Following(offset) => Some(offset),
@@ -54,13 +54,13 @@ fn windowing(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::WINDOWING_ERROR, message)
 }
 
-/// `42809`: a function with `OVER` that takes none.
+/// Returns the error `42809` for `OVER` with a function that is neither a window function nor an aggregate.
 pub(super) fn not_windowed(name: &str) -> SqlError {
     let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
 }
 
-/// Returns true for the name of a window function that is no aggregate.
+/// True if a name is that of a window function that is not an aggregate.
 pub(super) fn is_window(name: &str) -> bool {
     matches!(
         name,
@@ -78,7 +78,7 @@ pub(super) fn is_window(name: &str) -> bool {
     )
 }
 
-/// Returns true if a window function's call stands in an expression.
+/// True if an expression contains a call of a window function.
 pub(super) fn has_window(expr: &Expr) -> bool {
     let mut found = false;
     visit(expr, 0, &mut |expr, depth| {
@@ -91,7 +91,7 @@ pub(super) fn has_window(expr: &Expr) -> bool {
 type BoundWindow = (Vec<(Expr, Kind)>, Vec<SortKey>, Frame);
 
 impl Binder<'_> {
-    /// A function with `OVER`.
+    /// Binds a function with `OVER`.
     pub(super) fn window(
         &self,
         function: &FunctionCall,
@@ -112,7 +112,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        // ORDER BY names what the select list has computed. Elsewhere a volatile one is computed for itself.
+        // ORDER BY may refer to the value in the select list. Any other volatile call is evaluated on its own.
         let is_named = |call: &WindowCall| clause == Clause::OrderBy || !is_volatile(call);
         let written = CallKey::new(function);
         let known = {
@@ -158,7 +158,7 @@ impl Binder<'_> {
         let window = self.window_of(spec, scope);
         scope.clause.set(clause);
         let (partition, order, frame) = window?;
-        // As of any function's result, whatever the modifier of its arguments.
+        // As for any function, the result has no modifier, whatever that of the arguments is.
         Ok((WindowCall { function, arguments, partition, order, frame }, kind.kind.into()))
     }
 
@@ -178,7 +178,7 @@ impl Binder<'_> {
         Ok((partition, order, frame))
     }
 
-    /// The window of this name among these; if there is none, the error stands at `place`.
+    /// Returns the window with this name among these; `place` is the position of the error if there is none.
     fn named_window<'s>(
         &self,
         name: &Name,
@@ -192,11 +192,11 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist"));
             return Err(self.at_place(error, place));
         };
-        // It sees only those before it.
+        // A window sees only those defined before it.
         self.spec(&definition.window, &windows[..at])
     }
 
-    /// A window that sees these named ones.
+    /// Resolves a window that may refer to these named ones.
     fn spec<'s>(&self, spec: &'s WindowSpec, windows: &'s [WindowDefinition]) -> SqlResult<WrittenWindow<'s>> {
         let WindowSpec { base, partition_by, order_by, frame, span } = spec;
         let own = WrittenWindow { partition: partition_by, order: order_by, frame: frame.as_ref(), span: *span };
@@ -219,7 +219,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Looks at the named windows, used or not.
+    /// Checks the named windows, whether they are used or not.
     pub(super) fn check_windows(&self, windows: &[WindowDefinition]) -> SqlResult<()> {
         for (at, WindowDefinition { name, window }) in windows.iter().enumerate() {
             statement::pulse::tick(at * statement::pulse::ITEM)?;
@@ -280,7 +280,7 @@ impl Binder<'_> {
                         let (value, kind) = known(value)?;
                         (value, Expr::Constant(Datum::Null), kind)
                     }
-                    // Both are `anycompatible`: PostgreSQL finds no function where they have no common type.
+                    // Both are `anycompatible`, so PostgreSQL finds no function if they have no common type.
                     Some(default) => {
                         let (mut both, kind) =
                             self.common(vec![value, default], "LAG").map_err(|error| match error.state() {
@@ -327,7 +327,7 @@ impl Binder<'_> {
                 (FrameUnit::Range(Some(steps)), kind)
             }
         };
-        // The grammar has seen to it that the bounds fit one another.
+        // The grammar has checked that the bounds fit together.
         let bound = |bound: &ast::FrameBound| {
             Ok::<_, SqlError>(match bound {
                 ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
@@ -342,7 +342,7 @@ impl Binder<'_> {
         Ok(Frame { unit, start, end, exclude: exclude_of(*exclusion) })
     }
 
-    /// Steps of a range by offsets, of which this is the first, in this order.
+    /// Returns the steps of a RANGE frame with offsets, for this order. `written` is the first offset, for errors.
     fn range_steps(&self, order: &[SortKey], written: &ast::Expr) -> SqlResult<RangeSteps> {
         let [key] = order else {
             let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
@@ -364,11 +364,11 @@ impl Binder<'_> {
         Ok(RangeSteps { minus: eval("-")?, plus: eval("+")?, offset })
     }
 
-    /// Offset of a bound, of a frame of this unit.
+    /// Binds the offset of a bound, in a frame of this unit.
     fn frame_offset(&self, written: &ast::Expr, offset: Kind, unit: &str, scope: &NameScope<'_>) -> SqlResult<Expr> {
         let value = match self.expr(written, &NameScope::default()) {
             Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
-                // It may have none at all.
+                // A column that does not exist in the query either is a different error, so it is bound there as well.
                 self.expr(written, scope)?;
                 let message = format!("argument of {unit} must not contain variables");
                 return Err(self.at_expr(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message), written));

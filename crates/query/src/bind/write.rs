@@ -1,4 +1,4 @@
-//! `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, and those of them that stand in `WITH`.
+//! Data-modifying statements: `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, also in `WITH`.
 
 use super::place::start;
 use super::subquery::first_of;
@@ -15,7 +15,7 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::CastContext;
 
-/// A change, and the columns that it returns, if it does.
+/// Bound data-modifying statement with the columns that it returns.
 pub struct BoundChange {
     /// Change of rows.
     pub modify: Modify,
@@ -23,14 +23,14 @@ pub struct BoundChange {
     pub columns: Option<Vec<ColumnInfo>>,
 }
 
-/// What `RETURNING` says.
+/// Bound `RETURNING` clause: columns and values.
 type Returning = Option<(Vec<ColumnInfo>, Vec<Expr>)>;
 
 impl Binder<'_> {
     /// Binds an INSERT.
     pub fn insert(&self, insert: &ast::Insert) -> SqlResult<BoundChange> {
         let ast::Insert { with, table, columns, overriding, source, on_conflict, returning, span: _ } = insert;
-        // Neither ONLY nor a sample can stand there.
+        // The grammar allows neither ONLY nor TABLESAMPLE here.
         let ast::TableItem { name, is_only: _, alias, is_sampled: _, span: _ } = table;
         self.behind_with(with.as_ref(), || {
             let table = self.table_in_query(name).map_err(|error| self.at_name(error, name))?;
@@ -43,7 +43,7 @@ impl Binder<'_> {
                 }
                 InsertSource::Query(source) => {
                     self.inserted(&table, (&places, columns), *overriding, source).map_err(|error| {
-                        // The table itself is not seen from its new rows.
+                        // The source cannot refer to the target table, and the hint of the error says so.
                         let mut scope = NameScope::default();
                         let _ = scope.add(table_relation(&table, named.clone(), 0), table.columns.len());
                         self.aside(error, &scope)
@@ -63,7 +63,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Which columns the statement gives, in its order.
+    /// Returns the positions of the target columns of an INSERT, in the statement's order.
     pub(super) fn places(&self, table: &TableInfo, columns: &[InsertColumn]) -> SqlResult<Vec<usize>> {
         if columns.is_empty() {
             return Ok((0..table.columns.len()).collect());
@@ -80,7 +80,8 @@ impl Binder<'_> {
         Ok(places)
     }
 
-    /// Position of a column that gets a value; `of_element` is the feature of giving one to an element of it.
+    /// Returns the position of a target column; `of_element` names the unsupported feature if the target is an element
+    /// of it.
     fn column_of(&self, table: &TableInfo, target: &InsertColumn, of_element: &str) -> SqlResult<usize> {
         let InsertColumn { name, steps } = target;
         let at = table.column(name).ok_or_else(|| {
@@ -104,7 +105,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The rows to be inserted, all columns in the table's order.
+    /// Binds the rows to insert, with all columns in the table's order.
     fn inserted(
         &self,
         table: &TableInfo,
@@ -134,7 +135,8 @@ impl Binder<'_> {
         if let ast::QueryBody::Values(rows) = body
             && is_plain
         {
-            // Each value by itself: DEFAULT is allowed, and a literal becomes the column's type, not a common one.
+            // Each value is bound on its own: DEFAULT is allowed, and a literal gets the column's type rather than a
+            // common one.
             let scope = NameScope::default();
             scope.clause.set(Clause::Values);
             self.check_widths(rows)?;
@@ -167,7 +169,8 @@ impl Binder<'_> {
             if !self.takes_value(table, *at, overriding)? {
                 continue;
             }
-            // A literal or a parameter is one of the column's type.
+            // A literal or parameter of unknown type gets the type of its column, so the cast goes into the select
+            // list.
             if column.kind.kind == Kind::Unknown
                 && let Some(listed) = listed(&mut query.plan).and_then(|list| list.get_mut(from))
             {
@@ -183,7 +186,8 @@ impl Binder<'_> {
         Ok(Plan::Project { input: Box::new(query.plan), columns })
     }
 
-    /// Whether a value that an INSERT gives is taken: a column that numbers its rows may refuse it, or have its own.
+    /// True if an INSERT stores the given value. An identity column may refuse it, or ignore it in favour of its
+    /// sequence.
     fn takes_value(&self, table: &TableInfo, at: usize, overriding: Option<Overriding>) -> SqlResult<bool> {
         let column = &table.columns[at];
         match (column.identity, overriding) {
@@ -200,7 +204,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A value as one of the column.
+    /// Converts a value to the type of its column.
     fn assigned(&self, table: &TableInfo, at: usize, value: Typed) -> SqlResult<Expr> {
         let column = &table.columns[at];
         let (kind, place) = (value.kind, value.place);
@@ -227,7 +231,8 @@ impl Binder<'_> {
         }
         match &table.columns[at].default {
             None => Ok(Expr::Constant(Datum::Null)),
-            // Its places are in another text.
+            // Positions in its errors would point into the default's text instead of the statement's, so they are
+            // dropped.
             Some(default) => syntax::grammar::expression(&default.text)
                 .and_then(|tree| self.expr(&tree, &NameScope::default()))
                 .and_then(|value| self.coerce_default(value, table.columns[at].kind))
@@ -236,7 +241,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds a statement that changes rows with the queries of its `WITH` in view.
+    /// Binds a data-modifying statement with the queries of its `WITH` in scope.
     fn behind_with(
         &self,
         with: Option<&ast::With>,
@@ -252,7 +257,7 @@ impl Binder<'_> {
         written
     }
 
-    /// A query of `WITH`: of a whole statement's it may be one that changes rows.
+    /// Binds a query of `WITH`, which may modify data if the `WITH` belongs to the whole statement.
     pub fn with_query(
         &self,
         statement: &CommonStatement,
@@ -310,8 +315,8 @@ impl Binder<'_> {
         })
     }
 
-    /// The rows of one table that a condition chooses, and the scope for what is made of them: the table's columns come
-    /// first for `*`.
+    /// Binds the rows of one table that a condition selects, and returns the scope for expressions over them. The
+    /// target table comes first in the scope, so that `*` starts with its columns.
     fn target(
         &self,
         table: &ast::TableItem,
@@ -323,12 +328,12 @@ impl Binder<'_> {
         if others.is_empty() {
             return self.target_among(&[&own], (0, name), condition);
         }
-        // The other tables must not see the changed one, so it stands behind them.
+        // The other items of FROM must not refer to the target table, so it is bound last.
         let all: Vec<&FromItem> = others.iter().chain([&own]).collect();
         self.target_among(&all, (others.len(), name), condition)
     }
 
-    /// The same; the table that is changed is the one at `at`, whose name stands there.
+    /// Binds the items of FROM. The target table is the item at `at`, and `name` is the position of its name.
     fn target_among(
         &self,
         from: &[&FromItem],
@@ -350,7 +355,7 @@ impl Binder<'_> {
                 relation.alias
             )));
         };
-        // So that what is ambiguous is found, and `*` begins with it.
+        // The target table moves to the front, so that `*` starts with it; ambiguous names are still found.
         scope.relations[..=position].rotate_right(1);
         scope.clause.set(Clause::Where);
         let mut conditions = match selection {
@@ -360,7 +365,8 @@ impl Binder<'_> {
             }
             None => Vec::new(),
         };
-        // What is bound from here on says what it means over the row as it is then.
+        // Pull-up of subqueries changes the layout of the row, so the scope must map names to the new slots before more
+        // is bound.
         let pulled = pull_up(&mut tree, &mut conditions.iter_mut().collect::<Vec<_>>(), true)?;
         for relation in &mut scope.relations {
             relation.values.iter_mut().try_for_each(|value| pulled.apply(value))?;
@@ -376,7 +382,7 @@ impl Binder<'_> {
         ))
     }
 
-    /// `SET`
+    /// Binds the assignments of `SET`.
     pub(super) fn assignments(
         &self,
         assignments: &[ast::Assignment],
@@ -389,7 +395,7 @@ impl Binder<'_> {
             let first = columns.len();
             for target in targets {
                 let at = self.column_of(table, target, "to update an element of an array").or_else(|error| {
-                    // What is wrong with any value comes first.
+                    // Errors in the values take precedence over errors in the targets, as in PostgreSQL.
                     for ast::Assignment { columns: _, is_row, value } in assignments {
                         if !is_row && !is_default(value) {
                             self.expr(value, scope)?;
@@ -411,7 +417,7 @@ impl Binder<'_> {
         Ok(Assignments { columns, values })
     }
 
-    /// Values of the columns of `(a, b) = …`.
+    /// Binds the values for the columns of `(a, b) = …`.
     fn new_values(
         &self,
         table: &TableInfo,
@@ -441,7 +447,7 @@ impl Binder<'_> {
                     self.assigned(table, *at, Typed::new(Expr::Column(from), column.kind).at(place))
                 });
                 let made = made.collect::<SqlResult<_>>()?;
-                // A second row is an error.
+                // A second row is fetched because it is an error.
                 let plan = Plan::Project { input: Box::new(first_of(bound.plan, 2)), columns: made };
                 let plan = Box::new(self.shared(plan, bound.names));
                 Ok(vec![NewValue::Row { plan, width: of.len() }])
@@ -482,12 +488,12 @@ fn written(change: Change, returning: Returning) -> BoundChange {
     BoundChange { modify: Modify { change, returning, with: Vec::new() }, columns }
 }
 
-/// A table by itself, as names see it.
+/// Table as a relation of FROM.
 pub(super) fn table_relation(table: &Arc<TableInfo>, alias: String, first: usize) -> FromRelation {
     FromRelation::new(alias, columns_of(table), first, Some(table))
 }
 
-/// The columns that the condition and the new values look at; nothing if queries in them may look at any.
+/// Returns the columns that the condition and the new values read; `None` if subqueries in them may read any.
 fn needed(target: &ChangeTarget, values: &[NewValue]) -> Option<Vec<usize>> {
     fn add(expr: &Expr, columns: &mut Vec<usize>) {
         match expr {
@@ -507,12 +513,12 @@ fn needed(target: &ChangeTarget, values: &[NewValue]) -> Option<Vec<usize>> {
     }
     let mut columns = Vec::new();
     all.into_iter().for_each(|expr| add(expr, &mut columns));
-    // The row's id is no column of the table.
+    // The slot behind the table's columns is the row id.
     columns.retain(|at| *at < target.table.columns.len());
     Some(columns)
 }
 
-/// The select list that makes a plan's rows.
+/// Returns the select list that computes a plan's rows.
 fn listed(plan: &mut Plan) -> Option<&mut Vec<Expr>> {
     match plan {
         Plan::Project { columns, .. } => Some(columns),
@@ -525,7 +531,7 @@ fn is_default(value: &ast::Expr) -> bool {
     matches!(value.kind, ExprKind::Default)
 }
 
-/// A kind without modifier, for messages.
+/// Type without modifier, for messages.
 struct SqlTypeName(Kind);
 
 impl std::fmt::Display for SqlTypeName {
