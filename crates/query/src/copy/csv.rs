@@ -1,6 +1,6 @@
-//! Reading CSV.
+//! Reader of CSV.
 //!
-//! **Invariant:** quotes decide where a line ends; a field that was quoted is never null unless its column is forced to be.
+//! **Invariant:** line ends inside quotes do not end a row; a quoted field is never null unless `FORCE_NULL` applies.
 
 use super::read::{CopyReader, EndMarker, LineBoundary, LineEnd, NextRow, OTHER_STYLE};
 use super::{CopyField, CopyFields, bad};
@@ -27,7 +27,7 @@ impl CopyReader {
                     *at = data.len();
                     return Ok(NextRow::End);
                 }
-                // Data, whose newline is an error of its own.
+                // The marker is data here; its newline raises an error of its own below.
                 EndMarker::OtherStyle if self.line_end == LineEnd::Both && data.get(begin + 2) == Some(&b'\n') => {}
                 EndMarker::OtherStyle => {
                     self.line_number += 1;
@@ -39,13 +39,13 @@ impl CopyReader {
         let mut here = begin;
         // Line ends inside quotes count as lines.
         let mut lines = 1;
-        // Bytes up to here have been counted as work.
+        // Position up to which bytes have been counted as work.
         let mut counted = begin;
         loop {
             let start = fields.made.len();
             let from = here;
             let (mut was_quoted, mut in_quote, mut is_plain) = (false, false, true);
-            // Behind a field: its delimiter, or the end of the line.
+            // Width of the line end behind the field; `None` behind a delimiter.
             let behind = loop {
                 if counted + pulse::SLICE <= here {
                     pulse::tick(here - counted)?;
@@ -77,7 +77,7 @@ impl CopyReader {
                     if byte == self.quote {
                         in_quote = false;
                     } else {
-                        // As PostgreSQL counts them: a newline only once it is known to end lines.
+                        // Like PostgreSQL, this counts newlines only once they are known to end lines.
                         let end = if self.line_end == LineEnd::Newline { b'\n' } else { b'\r' };
                         lines += u64::from(byte == end);
                         fields.made.push(byte);

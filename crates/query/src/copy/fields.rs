@@ -1,36 +1,36 @@
-//! The fields of one row, as its format has them.
+//! Fields of one row in their encoded form.
 //!
-//! **Invariant:** a field's bytes stand in the data themselves, or, if they had to be changed, in memory beside them. Fields that
-//! no column takes are counted and not kept: a line of delimiters has as many as it has bytes.
+//! **Invariant:** a field's bytes are in the data itself or, if they had to be decoded, in a buffer beside it. Fields
+//! beyond the columns are counted but not kept, because a line of delimiters has as many fields as bytes.
 
 use std::ops::Range;
 
-/// One field.
+/// Field of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyField {
     /// NULL.
     Null,
-    /// Bytes of the data.
+    /// Range of bytes in the data.
     Raw(Range<usize>),
-    /// Bytes that were made from them.
+    /// Range of decoded bytes in the buffer.
     Made(Range<usize>),
 }
 
-/// A row's fields, and where it stands.
+/// Fields of a row, with its position in the data.
 #[derive(Clone, Debug, Default)]
 pub struct CopyFields {
     /// Fields in order.
     pub all: Vec<CopyField>,
-    /// Number of fields in the data, those that are not kept included.
+    /// Number of fields in the data, including those that are not kept.
     pub found: usize,
-    /// What fields are made of.
+    /// Buffer of decoded bytes.
     pub made: Vec<u8>,
-    /// The row in the data, without its end; none while it is not known.
+    /// Range of the row in the data without its line end; `None` while it is unknown.
     pub line: Option<Range<usize>>,
 }
 
 impl CopyFields {
-    /// Empties the row.
+    /// Clears the row.
     pub fn clear(&mut self) {
         self.all.clear();
         self.found = 0;
@@ -38,10 +38,10 @@ impl CopyFields {
         self.line = None;
     }
 
-    /// Adds the next field of a row for so many columns.
+    /// Appends the next field of a row with this number of columns.
     pub fn add(&mut self, field: CopyField, columns: usize) {
         self.found += 1;
-        // An empty line of a table without columns has one field, which is looked at.
+        // An empty line for a table without columns has one field, which the caller checks.
         if self.found <= columns.max(1) {
             self.all.push(field);
         } else if let CopyField::Made(range) = field {
@@ -49,7 +49,7 @@ impl CopyFields {
         }
     }
 
-    /// The bytes of a field, nothing if it is null or there is none.
+    /// Returns the bytes of a field; `None` if it is null or missing.
     pub fn bytes<'a>(&'a self, data: &'a [u8], at: usize) -> Option<&'a [u8]> {
         match self.all.get(at)? {
             CopyField::Null => None,

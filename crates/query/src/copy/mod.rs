@@ -1,7 +1,7 @@
-//! COPY's formats: bytes to fields, values to bytes, and what a statement says about them.
+//! Formats of COPY: bytes to fields, values to bytes, and the options of a statement.
 //!
-//! **Invariant:** nothing here knows of tables or transactions. Data are read from pieces that are cut anywhere: a row is either
-//! read whole, or not yet.
+//! **Invariant:** nothing here knows of tables or transactions. Data arrives in pieces that may be cut anywhere; a row
+//! is either read completely or not at all.
 
 pub mod csv;
 pub mod fields;
@@ -15,7 +15,7 @@ pub use read::{CopyReader, NextRow};
 
 use statement::error::{SqlError, SqlState};
 
-/// `22P04`: the data are not in the format.
+/// Returns the error `22P04` for data that violates the format.
 pub fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }

@@ -1,6 +1,7 @@
-//! Options of a COPY.
+//! Options of COPY.
 //!
-//! **Invariant:** each option is used or refused, in PostgreSQL's words (`ProcessCopyOptions`) and in the order of its checks.
+//! **Invariant:** each option is used or refused, with PostgreSQL's messages and in the order of its checks
+//! (`ProcessCopyOptions`).
 
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{CommandOption, OptionValue};
@@ -25,7 +26,7 @@ pub enum CopyColumns {
     These(Vec<String>),
 }
 
-/// Options of a COPY, with those that are not given.
+/// Options of COPY, with the defaults of those that are not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyOptions {
     /// Format of the data.
@@ -36,7 +37,7 @@ pub struct CopyOptions {
     pub null: String,
     /// True if the first line has the columns' names.
     pub header: bool,
-    /// The header's names are compared with the columns'.
+    /// True if the header's names must match the columns'.
     pub header_must_match: bool,
     /// Quoting byte of CSV.
     pub quote: u8,
@@ -44,9 +45,9 @@ pub struct CopyOptions {
     pub escape: u8,
     /// Columns that are always quoted.
     pub force_quote: CopyColumns,
-    /// Columns that are never NULL.
+    /// Columns in which the null string is read as text.
     pub force_not_null: CopyColumns,
-    /// Columns in which a quoted text may be NULL.
+    /// Columns in which a quoted null string is read as NULL.
     pub force_null: CopyColumns,
     /// True with `FREEZE`.
     pub freeze: bool,
@@ -66,7 +67,7 @@ const NAMES: &[&str] = &[
     "encoding",
 ];
 
-/// Options as they are written, of a statement's text.
+/// Options in the syntax tree, with the statement's text.
 struct WrittenOptions<'o> {
     options: &'o [CommandOption],
     text: &'o str,
@@ -78,12 +79,12 @@ impl<'o> WrittenOptions<'o> {
         self.options.iter().find(|option| *option.name == *name)
     }
 
-    /// Adds the place of an option to an error.
+    /// Adds the position of an option to an error.
     fn at(&self, error: SqlError, option: &CommandOption) -> SqlError {
         error.at(option.name.span.position(self.text))
     }
 
-    /// Refuses options that are not known, or are given twice.
+    /// Refuses unknown and repeated options.
     fn check_names(&self) -> SqlResult<()> {
         for (at, option) in self.options.iter().enumerate() {
             if !NAMES.contains(&&*option.name) {
@@ -117,7 +118,7 @@ impl<'o> WrittenOptions<'o> {
         }
     }
 
-    /// Tells if there is a header, and if its names must match the columns'.
+    /// Returns whether there is a header, and whether its names must match the columns'.
     fn header(&self) -> SqlResult<(bool, bool)> {
         let Some(option) = self.find("header") else { return Ok((false, false)) };
         if let Some(value) = boolean(option) {
@@ -201,7 +202,7 @@ impl<'o> WrittenOptions<'o> {
     }
 }
 
-/// Value of an option that is on or off.
+/// Returns the value of a Boolean option; `None` if it is not Boolean.
 fn boolean(option: &CommandOption) -> Option<bool> {
     let word = match &option.value {
         None => return Some(true),
@@ -215,7 +216,7 @@ fn boolean(option: &CommandOption) -> Option<bool> {
     }
 }
 
-/// The only byte of a text.
+/// Returns the single byte of a text, or an error.
 fn one_byte(text: &str, what: &str) -> SqlResult<u8> {
     match text.as_bytes() {
         [byte] => Ok(*byte),
@@ -238,12 +239,12 @@ fn check_delimiter(delimiter: &str, null: &str, is_csv: bool) -> SqlResult<u8> {
 }
 
 impl CopyOptions {
-    /// Options of a statement with this text.
+    /// Checks the options of a statement with this text.
     ///
     /// # Errors
-    /// `42601`, `22023`, `0A000`
+    /// Fails with `42601`, `22023` or `0A000`.
     pub fn of(options: &[CommandOption], text: &str, is_from: bool) -> SqlResult<CopyOptions> {
-        // The checks stand in PostgreSQL's order, which decides the error of a statement with several mistakes.
+        // The checks follow PostgreSQL's order, which decides the error of a statement with several mistakes.
         let written = WrittenOptions { options, text, is_from };
         written.check_names()?;
         let format = written.format()?;
@@ -295,7 +296,8 @@ impl CopyOptions {
 }
 
 impl CopyColumns {
-    /// Tells of each column whether it is one of these; `unknown` makes the error of a name that is none of them.
+    /// Returns for each column whether the option names it. `unknown` creates the error for a name that is not a
+    /// column.
     pub fn among(&self, columns: &[String], unknown: &dyn Fn(&str) -> SqlError) -> SqlResult<Vec<bool>> {
         let names = match self {
             CopyColumns::All => return Ok(vec![true; columns.len()]),

@@ -1,6 +1,6 @@
-//! Writing rows.
+//! Writer of rows.
 //!
-//! **Invariant:** what is written here, the readers beside it read back as it was.
+//! **Invariant:** the readers in this module read the output back unchanged.
 
 use super::{CopyFormat, CopyOptions};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -8,21 +8,21 @@ use types::datum::Datum;
 use types::forms::Forms;
 use types::{SqlType, binary, text};
 
-/// Writes rows of one COPY.
+/// Writer of the rows of one COPY.
 #[derive(Debug)]
 pub struct CopyWriter<'o> {
     /// Options of the statement.
     pub options: &'o CopyOptions,
     /// Types of the columns.
     pub kinds: &'o [SqlType],
-    /// Columns whose values stand in quotes whatever they are.
+    /// Columns whose values are always quoted.
     pub force_quote: &'o [bool],
-    /// How values are written as text.
+    /// Settings for the text form of values.
     pub forms: &'o Forms,
 }
 
 impl CopyWriter<'_> {
-    /// What comes before all rows: nothing, the columns' names, or the binary format's header.
+    /// Appends the beginning of the data: nothing, the columns' names, or the header of the binary format.
     pub fn begin(&self, names: &[String], out: &mut Vec<u8>) {
         if self.options.format == CopyFormat::Binary {
             out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
@@ -39,7 +39,7 @@ impl CopyWriter<'_> {
         }
     }
 
-    /// What comes behind all rows.
+    /// Appends the end of the data.
     pub fn end(&self, out: &mut Vec<u8>) {
         if self.options.format == CopyFormat::Binary {
             out.extend_from_slice(&(-1_i16).to_be_bytes());
@@ -52,10 +52,10 @@ impl CopyWriter<'_> {
         }
     }
 
-    /// Appends a row with its end. `buffer` is memory for one value.
+    /// Appends a row with its end. `buffer` is scratch memory for one value.
     ///
     /// # Errors
-    /// `54000` for a value that is too long.
+    /// Fails with `54000` for a value that is too long.
     pub fn row(&self, row: &[Datum], buffer: &mut String, out: &mut Vec<u8>) -> SqlResult<()> {
         if self.options.format == CopyFormat::Binary {
             return self.binary(row, out);
@@ -118,7 +118,7 @@ impl CopyWriter<'_> {
     fn csv(&self, value: &str, is_forced: bool, is_alone: bool, out: &mut Vec<u8>) {
         let CopyOptions { delimiter, quote, escape, null, .. } = self.options;
         let is_special = |byte: u8| byte == *delimiter || byte == *quote || matches!(byte, b'\n' | b'\r');
-        // A `\.` alone would end the data.
+        // An unquoted `\.` on a line of its own would end the data.
         let needs_quotes = is_forced || value == null || (is_alone && value == "\\.") || value.bytes().any(is_special);
         if !needs_quotes {
             out.extend_from_slice(value.as_bytes());

@@ -1,6 +1,6 @@
-//! Reading rows: which format it is, the text format, the binary one.
+//! Reader of rows: choice of the format, and the text and binary formats.
 //!
-//! **Invariant:** a reader goes on behind a row only when the row was there as a whole; until then it has changed nothing.
+//! **Invariant:** a reader advances only when a whole row is available; until then its state does not change.
 
 use super::{CopyField, CopyFields, CopyFormat, CopyOptions, bad};
 use statement::error::{SqlError, SqlResult};
@@ -8,18 +8,18 @@ use statement::pulse;
 use std::ops::Range;
 use types::binary::utf8;
 
-/// How a reader went on.
+/// Outcome of an attempt to read a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRow {
-    /// There is a row.
+    /// A row was read.
     Row,
-    /// The row is not there as a whole yet.
+    /// The row is not complete yet.
     More,
-    /// That was all.
+    /// The data has ended.
     End,
 }
 
-/// What ends a line, as the first one shows.
+/// Style of line ends, which the first line determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineEnd {
     Unknown,
@@ -28,7 +28,7 @@ pub(super) enum LineEnd {
     Both,
 }
 
-/// Reads rows of one COPY.
+/// Reader of the rows of one COPY.
 #[derive(Clone, Debug)]
 pub struct CopyReader {
     pub(super) delimiter: u8,
@@ -37,40 +37,40 @@ pub struct CopyReader {
     pub(super) escape: u8,
     format: CopyFormat,
     pub(super) line_end: LineEnd,
-    /// The line that the last row ended in, from 1.
+    /// Number of the line in which the last row ended, from 1.
     pub line_number: u64,
-    /// How many a row has.
+    /// Number of columns of a row.
     pub(super) columns: usize,
     has_begun: bool,
     pub(super) has_ended: bool,
 }
 
-/// What is at a place where a line may end.
+/// Meaning of a byte that may end a line.
 pub(super) enum LineBoundary {
-    /// The end of a line of so many bytes.
+    /// Line end of this number of bytes.
     End(usize),
-    /// A byte of the data.
+    /// Byte of the data.
     Data,
-    /// It depends on what comes.
+    /// Undecided until more data arrives.
     More,
 }
 
-/// What a `\.` at a place is.
+/// Meaning of `\.` at some position.
 pub(super) enum EndMarker {
-    /// The end of the data.
+    /// End of the data.
     End,
-    /// The end of the data, in a line that ends in another style than those before.
+    /// End of the data, in a line whose end differs from those before.
     OtherStyle,
-    /// Not the end of the data.
+    /// No end of the data.
     None,
-    /// It depends on what comes.
+    /// Undecided until more data arrives.
     More,
 }
 
-/// The error of [`EndMarker::OtherStyle`].
+/// Error message for [`EndMarker::OtherStyle`].
 pub(super) const OTHER_STYLE: &str = "end-of-copy marker does not match previous newline style";
 
-/// The binary format's first bytes.
+/// Signature at the start of the binary format.
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
 impl CopyReader {
@@ -90,12 +90,12 @@ impl CopyReader {
         }
     }
 
-    /// Whether it is still before the first row's line, in a format whose data have a head.
+    /// True before the header of the binary format has been read.
     pub fn is_at_head(&self) -> bool {
         self.format == CopyFormat::Binary && !self.has_begun
     }
 
-    /// Reads the row that begins at `at`, and goes behind it. `is_all`: nothing comes behind the data.
+    /// Reads the row at `at`, and advances behind it. `is_all` means that no more data will follow.
     pub fn next(&mut self, data: &[u8], at: &mut usize, is_all: bool, fields: &mut CopyFields) -> SqlResult<NextRow> {
         fields.clear();
         if self.has_ended {
@@ -109,7 +109,7 @@ impl CopyReader {
         }
     }
 
-    /// What a `\n` or `\r` at this place is. The first one decides for all.
+    /// Classifies the `\n` or `\r` at this position. The first line end decides the style of all.
     pub(super) fn line_end_at(&mut self, data: &[u8], at: usize, is_all: bool) -> SqlResult<LineBoundary> {
         let is_newline = data.get(at) == Some(&b'\n');
         let next = data.get(at + 1);
@@ -132,7 +132,7 @@ impl CopyReader {
         })
     }
 
-    /// What the `\.` at this place is, by how its line ends.
+    /// Classifies the `\.` at this position by the end of its line.
     pub(super) fn mark_at(&self, data: &[u8], at: usize, is_all: bool) -> EndMarker {
         let mut behind = at + 2;
         if self.line_end == LineEnd::Both {
@@ -157,7 +157,7 @@ impl CopyReader {
         loop {
             let Some(rest) = data.get(here..) else { return Ok(NextRow::More) };
             let is_special = |byte: &u8| matches!(*byte, b'\n' | b'\r' | b'\\') || *byte == delimiter;
-            // No more than a slice between two looks at what ends the statement.
+            // Scans at most one slice between two checks for cancellation.
             let slice = &rest[..rest.len().min(pulse::SLICE)];
             let step = slice.iter().position(is_special);
             pulse::tick(1 + step.unwrap_or(slice.len()))?;
@@ -222,7 +222,7 @@ impl CopyReader {
         }
     }
 
-    /// `\.`: what is before it in the line is the last row, what is behind it is nothing.
+    /// Reads `\.`. The data before it in the line is the last row; the data behind it is ignored.
     fn end_mark(
         &mut self,
         data: &[u8],
@@ -304,7 +304,7 @@ impl CopyReader {
                 other => other,
             });
         }
-        // Octal and hexadecimal escapes can make bytes that are no UTF-8.
+        // Octal and hexadecimal escapes can produce invalid UTF-8.
         let made = start..fields.made.len();
         utf8(&fields.made[made.clone()])?;
         fields.add(CopyField::Made(made), self.columns);
@@ -337,7 +337,7 @@ impl CopyReader {
             *at = rest.at;
         }
         let Some(count) = rest.i16() else {
-            // PostgreSQL takes data that just stop before a row, or within its first two bytes, for all of it.
+            // PostgreSQL accepts data that ends before a row, or within its first two bytes, as complete.
             return Ok(if is_all { NextRow::End } else { NextRow::More });
         };
         if count == -1 {
@@ -377,7 +377,7 @@ impl CopyReader {
     }
 }
 
-/// A way through bytes.
+/// Cursor over bytes.
 struct ByteCursor<'d> {
     data: &'d [u8],
     at: usize,

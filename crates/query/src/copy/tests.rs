@@ -1,5 +1,5 @@
-//! Goal: rows come back as they were written, in each format, wherever the data are cut. Method: small texts with everything
-//! special in them, cut at every byte.
+//! Goal: rows are read back as they were written, in each format, wherever the data is cut. Method: small texts with
+//! all special characters, cut at every byte.
 
 use super::out::CopyWriter;
 use super::{CopyColumns, CopyFields, CopyFormat, CopyOptions, CopyReader, NextRow};
@@ -24,7 +24,7 @@ fn options(format: CopyFormat) -> CopyOptions {
     }
 }
 
-/// The rows of data that come in pieces of these sizes.
+/// Reads rows from data that arrives in two pieces, the first of this size.
 fn read(options: &CopyOptions, data: &[u8], first: usize) -> Result<Vec<Vec<Option<String>>>, String> {
     let mut reader = CopyReader::new(options, 3);
     let (mut at, mut rows, mut fields) = (0, Vec::new(), CopyFields::default());
