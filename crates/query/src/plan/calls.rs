@@ -1,11 +1,11 @@
-//! Aggregates, functions that return sets, and keys of an order.
+//! Aggregates, set-returning functions and sort keys.
 
 use super::Expr;
 use types::Kind;
 use types::datum::Datum;
 use types::ops::{Aggregate, Eval};
 
-/// Call of a function that returns a set of values.
+/// Call of a set-returning function.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct SetCall {
@@ -16,15 +16,15 @@ pub struct SetCall {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum SetFunction {
-    /// `generate_series`: from, to, step; what adds a step, and a step of nothing.
+    /// `generate_series(start, stop, step)`, with the function that adds a step, and the value of a zero step.
     Series { kind: Kind, step: Kind, add: Eval, zero: Datum },
     /// Elements of an array.
     Unnest,
-    /// `generate_subscripts(array, dimension, reverse)`, of an array that begins at this place.
+    /// `generate_subscripts(array, dimension, reverse)` of an array whose lower bound is `first`.
     Subscripts { first: i32 },
     /// `string_to_table(text, delimiter, null)`
     StringToTable,
-    /// Function of one value: a set of one.
+    /// Function of one value, as a set of one row.
     One,
 }
 
@@ -35,9 +35,9 @@ pub struct AggregateCall {
     pub arguments: Vec<Expr>,
     pub argument_kinds: Vec<Kind>,
     pub is_distinct: bool,
-    /// Order in which it is given the rows.
+    /// Order in which it receives the rows.
     pub order: Vec<SortKey>,
-    /// True if the keys of the order are over the arguments and not over the row, as those of DISTINCT and WITHIN GROUP.
+    /// True if the sort keys refer to the arguments instead of the row, as for DISTINCT and WITHIN GROUP.
     pub orders_arguments: bool,
     pub filter: Option<Expr>,
 }
@@ -50,7 +50,7 @@ impl AggregateCall {
         arguments.iter().chain(keys.iter().map(|key| &key.value)).chain(filter)
     }
 
-    /// Returns the expressions over the row, to be changed.
+    /// Returns the expressions over the row for modification.
     pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let AggregateCall { arguments, order, orders_arguments, filter, .. } = self;
         let keys = if *orders_arguments { &mut [][..] } else { &mut order[..] };

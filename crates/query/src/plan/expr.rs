@@ -14,9 +14,9 @@ pub enum Expr {
     Constant(Datum),
     /// Parameter, counted from 0.
     Parameter(usize),
-    /// Value of the row at this place.
+    /// Value in this slot of the row.
     Column(usize),
-    /// Value of the row of an enclosing query, so many levels out, from 1.
+    /// Value in the row of an enclosing query, `level` queries out, from 1.
     Outer {
         level: usize,
         column: usize,
@@ -35,7 +35,7 @@ pub enum Expr {
     Or(Vec<Expr>),
     Not(Box<Expr>),
     IsNull(Box<Expr>),
-    /// `IS TRUE`, `IS FALSE`, or, without a value, `IS UNKNOWN`, which is another expression than `IS NULL`.
+    /// `IS TRUE`, `IS FALSE` or, without a value, `IS UNKNOWN`, which does not equal `IS NULL` as an expression.
     IsBool(Box<Expr>, Option<bool>),
     /// `IS NOT DISTINCT FROM`.
     IsSame {
@@ -46,25 +46,25 @@ pub enum Expr {
         whens: Vec<(Expr, Expr)>,
         otherwise: Box<Expr>,
     },
-    /// Body that names these values, which are computed once, however often it does.
+    /// Body that refers to these values as [`Expr::Local`]; each is computed once.
     Let {
         values: Vec<Expr>,
         body: Box<Expr>,
     },
-    /// Value of the innermost [`Expr::Let`] around it.
+    /// Value of the innermost enclosing [`Expr::Let`].
     Local(usize),
     Coalesce(Vec<Expr>),
-    /// `GREATEST` or `LEAST`; nulls do not count.
+    /// `GREATEST` or `LEAST`; nulls are ignored.
     Extreme {
         greatest: bool,
         kind: Kind,
         arguments: Vec<Expr>,
     },
-    /// Value of a query of one row, null if it has no row.
+    /// Value of a subquery of one row; null if it returns none.
     Scalar(Box<Plan>),
     Exists(Box<Plan>),
-    /// Equality of a row of arguments with any row of the query, column by column as values of these kinds; of a value with any
-    /// of the list.
+    /// `IN` with a subquery: equality of a row of arguments with any of its rows, column by column as values of these
+    /// types.
     InQuery {
         kinds: Vec<Kind>,
         arguments: Vec<Expr>,
@@ -74,33 +74,33 @@ pub enum Expr {
         kind: Kind,
         argument: Box<Expr>,
         list: Vec<Expr>,
-        /// Hash table in which a run keeps the list, if it is long and the same for all rows.
+        /// Hash table for the list, if it is long and the same for all rows.
         hashed: Option<ListId>,
     },
-    /// `ANY` and `ALL`. The condition is over a row of its own: the arguments' values, then the query's columns or the array's
-    /// element.
+    /// `ANY` and `ALL`. The condition has a row of its own: the values of the arguments, then the columns of the
+    /// subquery or the element of the array.
     Quantified {
         all: bool,
         arguments: Vec<Expr>,
         over: Over,
         condition: Box<Expr>,
-        /// Hash table in which a run keeps the elements, for `= ANY` or `<> ALL` of an array that is the same for all rows.
+        /// Hash table for the elements, for `= ANY` or `<> ALL` of an array that is the same for all rows.
         hashed: Option<ListId>,
     },
     /// `ARRAY[...]`
     Array(Vec<Expr>),
     /// `ARRAY(query)`
     ArrayQuery(Box<Plan>),
-    /// Time at which the transaction began.
+    /// Start time of the transaction.
     Now {
         to: SqlType,
     },
-    /// Function of a sequence, which is the first argument: by its number, or by its name as text.
+    /// Function of a sequence. The first argument is the sequence, by OID, or by name as text.
     Sequence {
         call: SequenceCall,
         arguments: Vec<Expr>,
     },
-    /// Function of an advisory lock, whose number, or two, are the arguments.
+    /// Function of an advisory lock. The arguments are its key, one or two integers.
     Advisory {
         call: AdvisoryCall,
         arguments: Vec<Expr>,
@@ -110,7 +110,7 @@ pub enum Expr {
 /// Function of advisory locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdvisoryCall {
-    /// `pg_advisory_lock` and its kin.
+    /// `pg_advisory_lock` and its variants.
     Lock {
         /// True if the lock is shared.
         shared: bool,
@@ -129,7 +129,7 @@ pub enum AdvisoryCall {
 }
 
 impl AdvisoryCall {
-    /// Returns true if it returns nothing.
+    /// True if the function returns void.
     pub fn is_void(self) -> bool {
         matches!(self, AdvisoryCall::Lock { tries: false, .. } | AdvisoryCall::UnlockAll)
     }
@@ -157,7 +157,7 @@ pub enum Over {
 }
 
 impl Expr {
-    /// Returns true if there is a query in it.
+    /// True if the expression contains a subquery.
     pub fn has_query(&self) -> bool {
         match self {
             Expr::Scalar(_)
@@ -169,12 +169,13 @@ impl Expr {
         }
     }
 
-    /// Returns true if it looks at the row of an enclosing query, queries inside not counted.
+    /// True if the expression refers to the row of an enclosing query; subqueries are not searched.
     pub fn looks_out(&self) -> bool {
         matches!(self, Expr::Outer { .. }) || self.parts().into_iter().any(Expr::looks_out)
     }
 
-    /// Returns true if two evaluations over the same row may differ, or change something: `random()`, `nextval`.
+    /// True if the expression is volatile: two evaluations over the same row may differ, or have an effect (`random()`,
+    /// `nextval`).
     pub fn is_volatile(&self) -> bool {
         let mut found = false;
         visit(self, 0, &mut |expr, _| {
@@ -210,7 +211,7 @@ impl Expr {
         found
     }
 
-    /// Returns true if its value is the same wherever a run of the statement evaluates it.
+    /// True if the value is the same wherever the statement evaluates it.
     pub fn is_fixed(&self) -> bool {
         let is_own = match self {
             Expr::Column(_)
@@ -245,20 +246,20 @@ impl Expr {
         is_own && self.parts().into_iter().all(Expr::is_fixed)
     }
 
-    /// Returns true if it looks at the row.
+    /// True if the expression refers to the row.
     pub fn looks_at_row(&self) -> bool {
         matches!(self, Expr::Column(_)) || self.parts().into_iter().any(Expr::looks_at_row)
     }
 
-    /// Returns the number of expressions that it is made of, itself included, queries inside not counted.
+    /// Returns the number of nodes of the expression, without those of subqueries.
     pub fn size(&self) -> usize {
         1 + self.parts().into_iter().map(Expr::size).sum::<usize>()
     }
 
-    /// Returns the expressions that it is made of, without those of queries in it.
+    /// Returns the direct children of the expression, without those of subqueries.
     pub fn parts(&self) -> Vec<&Expr> {
         let mut parts = Vec::new();
-        // It fails when the statement must end, which whoever looks next finds.
+        // The walk fails only if the statement is cancelled, which the next check finds again.
         let _ = children_of_expr(self, &mut |child, _| {
             match child {
                 Child::Expr(part) => parts.push(part),
@@ -270,7 +271,7 @@ impl Expr {
     }
 }
 
-/// Number by which a run of a statement knows the hash table of a list. Two expressions that differ in it say the same.
+/// Id by which the executor finds the hash table of a list. Expression equality ignores it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ListId(pub u64);
 
@@ -280,7 +281,7 @@ impl std::fmt::Debug for ListId {
     }
 }
 
-/// Expression with its type and its place in the text.
+/// Expression with its type and its position in the text.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Typed {
@@ -290,12 +291,12 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// Creates one that is written nowhere.
+    /// Expression without a position.
     pub fn new(expr: Expr, kind: impl Into<SqlType>) -> Typed {
         Typed { expr, kind: kind.into(), place: Span::NOWHERE }
     }
 
-    /// Sets the place where it is written.
+    /// Sets the position.
     #[must_use]
     pub fn at(self, place: Span) -> Typed {
         Typed { place, ..self }

@@ -1,31 +1,31 @@
-//! Join trees: the FROM clause and WHERE condition of a logical plan, as PostgreSQL's `FromExpr` and `JoinExpr`.
+//! Join trees: the FROM clause and the quals of a logical plan, like PostgreSQL's `FromExpr` and `JoinExpr`.
 //!
-//! **Invariant:** each input of a group stands behind those that it looks at or is joined to, so that the inputs can be joined
-//! in their order. Any other order that [`JoinInput::can_follow`] allows has the same rows.
+//! **Invariant:** each input of a group follows those that it refers to or is joined to, so that the inputs can be
+//! joined in their order. Any other order that [`JoinInput::can_follow`] allows gives the same rows.
 
 use super::{Expr, OuterJoin, Plan, SetCall, Slots};
 use catalog::TableInfo;
 use std::sync::Arc;
 
-/// FROM clause with its conditions.
+/// FROM clause with its quals.
 #[derive(Clone, Debug)]
 pub struct JoinTree {
-    /// Condition that looks at no row of the inputs: unless it holds, there are no rows.
+    /// One-time filter: a qual without references to the inputs. If it is not true, there are no rows.
     pub when: Option<Expr>,
     /// Inputs and conditions.
     pub group: JoinGroup,
-    /// Number of places of the joined row.
+    /// Number of slots of the joined row.
     pub width: usize,
-    /// Places that operators above look at; `None`: all.
+    /// Slots that operators above read; `None` means all.
     pub needed: Option<Slots>,
 }
 
-/// Inputs, joined by inner joins but for those that say otherwise.
+/// Inputs that are joined by inner joins, except those with an outer join condition.
 #[derive(Clone, Debug, Default)]
 pub struct JoinGroup {
     /// Inputs in an order in which they can be joined.
     pub inputs: Vec<JoinInput>,
-    /// Conditions on the joined row.
+    /// Quals on the joined row.
     pub conditions: Vec<Expr>,
 }
 
@@ -34,13 +34,13 @@ pub struct JoinGroup {
 pub struct JoinInput {
     /// Source of its rows.
     pub kind: InputKind,
-    /// First place in the row.
+    /// First slot in the row.
     pub first: usize,
-    /// Number of places.
+    /// Number of slots.
     pub width: usize,
-    /// Condition of the outer join of which this is the nullable side.
+    /// Condition of the outer join, if this input is its nullable side.
     pub outer: Option<OuterCondition>,
-    /// Places that a lateral input looks at.
+    /// Slots that a lateral input reads.
     pub needs: Slots,
 }
 
@@ -49,7 +49,7 @@ pub struct JoinInput {
 pub struct OuterCondition {
     /// Conjuncts.
     pub on: Vec<Expr>,
-    /// Places of the side whose rows are kept.
+    /// Slots of the side whose rows are preserved.
     pub left: Slots,
 }
 
@@ -58,18 +58,18 @@ pub struct OuterCondition {
 pub enum InputKind {
     /// Table.
     Table(Arc<TableInfo>),
-    /// Query; a lateral one sees the row of the inputs before it as that of an enclosing query.
+    /// Subquery. A lateral one sees the row of the inputs before it as that of an enclosing query.
     Query {
         /// Plan of the query.
         plan: Box<Plan>,
         /// LATERAL.
         is_lateral: bool,
     },
-    /// Functions that return sets, side by side, a shorter one filled up with nulls.
+    /// Set-returning functions side by side; shorter sets are padded with nulls.
     Functions {
         /// Calls, one for each column.
         calls: Vec<SetCall>,
-        /// WITH ORDINALITY: one more column has the number of the row.
+        /// WITH ORDINALITY: an additional column has the number of the row.
         is_numbered: bool,
     },
     /// Joins in parentheses, or on the nullable side of an outer join.
@@ -86,12 +86,12 @@ pub enum InputKind {
 }
 
 impl JoinInput {
-    /// Returns its places of the row.
+    /// Returns the input's slots.
     pub fn own(&self) -> Slots {
         Slots::range(self.first, self.width)
     }
 
-    /// Returns true if it may be joined to a row of which these places are known.
+    /// True if the input can be joined to a row that has these slots.
     pub fn can_follow(&self, known: &Slots) -> bool {
         self.needs.is_within(known) && self.outer.as_ref().is_none_or(|outer| outer.left.is_within(known))
     }
@@ -110,25 +110,25 @@ impl JoinInput {
 }
 
 impl JoinGroup {
-    /// Creates a group of one input.
+    /// Group of one input.
     pub fn one(input: JoinInput) -> JoinGroup {
         JoinGroup { inputs: vec![input], conditions: Vec::new() }
     }
 
-    /// Returns the first of its places of the row, which stand side by side, and their number.
+    /// Returns the first slot of the group and their number; they are adjacent.
     pub fn places(&self) -> (usize, usize) {
         let first = self.inputs.iter().map(|input| input.first).min().unwrap_or(0);
         let end = self.inputs.iter().map(|input| input.first + input.width).max().unwrap_or(0);
         (first, end - first)
     }
 
-    /// Returns its places of the row.
+    /// Returns the group's slots.
     pub fn own(&self) -> Slots {
         let (first, width) = self.places();
         Slots::range(first, width)
     }
 
-    /// Returns true if the columns of a function begin at this place.
+    /// True if the columns of a function start at this slot.
     pub fn is_function(&self, slot: usize) -> bool {
         self.inputs.iter().any(|input| match &input.kind {
             InputKind::Functions { .. } => input.first == slot,
@@ -138,7 +138,7 @@ impl JoinGroup {
         })
     }
 
-    /// Returns true if the last round of a recursive query is among the inputs.
+    /// True if the working table of a recursive query is among the inputs.
     pub fn has_working(&self) -> bool {
         self.inputs.iter().any(|input| match &input.kind {
             InputKind::Query { plan, .. } => matches!(**plan, Plan::Working(_)),
@@ -148,12 +148,12 @@ impl JoinGroup {
         })
     }
 
-    /// Returns true if an outer join may fill the place with null.
+    /// True if an outer join may set the slot to null.
     pub fn is_nullable(&self, slot: usize) -> bool {
         self.inputs.iter().any(|input| input.is_nullable(slot))
     }
 
-    /// Returns the outer joins, each behind those on its left and on its nullable side.
+    /// Returns the outer joins, each after those inside both of its sides.
     pub fn outer_joins(&self) -> Vec<OuterJoin> {
         let mut joins = Vec::new();
         for JoinInput { kind, first, width, outer, needs: _ } in &self.inputs {
@@ -178,7 +178,7 @@ impl JoinGroup {
         let own = self.own();
         let mut needs = Slots::default();
         self.inputs.iter().for_each(|input| needs.add_all(&input.needs));
-        // What its parts need of one another does not count.
+        // References between the parts are resolved inside the group.
         needs.remove_all(&own);
         JoinInput { kind: InputKind::Group(self), first, width, outer: None, needs }
     }

@@ -16,29 +16,29 @@ pub struct TableUse {
 /// Hold of a statement on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// As one that writes to it: in mode ROW EXCLUSIVE.
+    /// Lock of a statement that writes: mode ROW EXCLUSIVE.
     Write,
-    /// In this mode.
+    /// Lock in this mode.
     Lock(TableLock, Wait),
-    /// In mode ROW SHARE, as one that waits for no row: its statement takes no table from less important transactions.
+    /// Lock in mode ROW SHARE for NOWAIT or SKIP LOCKED. Less important transactions do not give way to it.
     Hasty,
 }
 
 impl TableUse {
-    /// Takes the lock, for the rest of the transaction.
+    /// Acquires the lock for the rest of the transaction.
     ///
     /// # Errors
-    /// Those of [`Txn::announce`] and [`Txn::lock_table`].
+    /// Fails as [`Txn::announce`] and [`Txn::lock_table`] do.
     pub fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         self.hold.take(txn, &self.table)
     }
 }
 
 impl Hold {
-    /// Takes this lock of the table, for the rest of the transaction.
+    /// Acquires this lock on the table for the rest of the transaction.
     ///
     /// # Errors
-    /// Those of [`Txn::announce`] and [`Txn::lock_table`].
+    /// Fails as [`Txn::announce`] and [`Txn::lock_table`] do.
     pub fn take(self, txn: &Txn<'_>, table: &TableInfo) -> engine::Result<()> {
         match self {
             Hold::Write => txn.announce(&table.table),

@@ -1,20 +1,20 @@
-//! Joins as the row planner makes them of a FROM clause and as the row executor runs them: nested loops, with sources that are
-//! found by an index or kept in a hash table.
+//! Joins that the row planner creates from a FROM clause and the row executor runs: nested loops over inputs that are
+//! read by an index or from a hash table.
 
 use super::{Expr, Plan, SetCall};
 use catalog::TableInfo;
 use std::sync::Arc;
 use types::Kind;
 
-/// Sources, each joined to those before it.
+/// Nested loops over sources, each joined to those before it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Joins {
-    /// Condition that looks at no row of these: unless it holds, there are none.
+    /// One-time filter: a qual without references to these sources. If it is not true, there are no rows.
     pub when: Option<Expr>,
     /// Steps in the order of the nested loops.
     pub steps: Vec<JoinStep>,
-    /// Places of the row.
+    /// Number of slots of the row.
     pub width: usize,
 }
 
@@ -23,16 +23,16 @@ pub struct Joins {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct JoinStep {
     pub source: RowSource,
-    /// True if a row without a match is kept, with nulls for the columns of the source.
+    /// True for a left join: a row without a match is kept, with nulls for the source's columns.
     pub is_outer: bool,
-    /// Condition of a match.
+    /// Join condition.
     pub on: Option<Expr>,
-    /// Condition on the joined row, behind an outer join.
+    /// Qual on the joined row, evaluated after the outer join.
     pub filter: Option<Expr>,
-    /// First place of the source in the row.
+    /// First slot of the source in the row.
     pub first: usize,
     pub width: usize,
-    /// Hash table of a source that depends on nothing before it: its rows are made once, and found by their keys.
+    /// Hash table of a source that depends on nothing before it: its rows are computed once, and found by key.
     pub kept: Option<JoinHashTable>,
 }
 
@@ -41,11 +41,11 @@ pub struct JoinStep {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct JoinHashTable {
     pub id: u64,
-    /// True if nothing in it depends on an enclosing query, so that it is made once for the whole statement.
+    /// True if nothing in it depends on an enclosing query, so that it is built once for the whole statement.
     pub is_constant: bool,
-    /// Part of the join condition that looks at the source alone: it decides which rows are kept.
+    /// Part of the join condition that refers to the source alone; other rows are not stored.
     pub condition: Option<Expr>,
-    /// Equalities of the join condition. Without any, all kept rows are visited.
+    /// Equalities of the join condition. Without any, all stored rows are visited.
     pub keys: Vec<JoinKey>,
 }
 
@@ -65,12 +65,13 @@ pub enum RowSource {
     Table {
         table: Arc<TableInfo>,
         access: Access,
-        /// Columns that anything looks at, with the row's id as the one behind the last; `None`: all.
+        /// Columns that are read, with the row id as the one behind the last; `None` means all.
         columns: Option<Vec<usize>>,
     },
-    /// Query; a lateral one sees the values known before it, as the row of its enclosing query.
+    /// Subquery. A lateral one sees the values known before it as the row of its enclosing query.
     Query { plan: Box<Plan>, is_lateral: bool },
-    /// Functions that return sets, side by side, a shorter one filled up with nulls; then perhaps the row's number.
+    /// Set-returning functions side by side, where shorter sets are padded with nulls, and with `is_numbered` the row
+    /// number.
     Functions { calls: Vec<SetCall>, is_numbered: bool },
     /// Joins in parentheses, or on the nullable side of an outer join.
     Group(Vec<JoinStep>),
@@ -88,7 +89,7 @@ pub struct FullJoin {
     pub keys: Vec<JoinKey>,
 }
 
-/// Side of a full join, with its places of the row.
+/// Side of a full join, with its slots of the row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FullJoinSide {
@@ -97,7 +98,7 @@ pub struct FullJoinSide {
     pub width: usize,
 }
 
-/// Access path to rows of a table. Its expressions are over the values known before the table.
+/// Access path to the rows of a table. Its expressions refer to the values known before the table.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Access {
@@ -108,10 +109,10 @@ pub enum Access {
         prefix: Vec<KeyValue>,
         lower: Option<Box<KeyBound>>,
         upper: Option<Box<KeyBound>>,
-        /// True if it is read from the greatest key down.
+        /// True for a backward scan, from the greatest key down.
         backward: bool,
     },
-    /// Several keys of an index: its leading columns equal these values, and the next one any of the list.
+    /// Several ranges of an index: its leading columns equal these values, and the next one equals any of the list.
     AnyOf {
         index: usize,
         prefix: Vec<KeyValue>,
@@ -119,7 +120,7 @@ pub enum Access {
     },
 }
 
-/// Value that is looked up among the keys of an index. It may have another kind than they have; see `storage::search`.
+/// Value that is looked up among the keys of an index. Its type may differ from theirs; see `storage::search`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct KeyValue {
@@ -132,7 +133,7 @@ pub struct KeyValue {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum KeyList {
     Values(Vec<KeyValue>),
-    /// Elements of an array, of this kind.
+    /// Elements of an array, of this type.
     Array {
         array: Expr,
         kind: Kind,

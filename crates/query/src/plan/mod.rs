@@ -1,13 +1,13 @@
 //! Typed plans and the expressions in them.
 //!
-//! The binder makes a *logical* plan: in it each FROM clause is a [`JoinTree`] ([`Plan::From`]), which says how sources are
-//! joined and nothing about how they are read. Analytics lowers that plan. For the row executor the [planner](crate::planner)
-//! replaces each join tree by [`Joins`] ([`Plan::Joins`]): an order of sources and a way to the rows of each. All other
-//! operators have one algorithm in the row executor, so both kinds of plan share them.
+//! The binder builds a *logical* plan. There each FROM clause is a [`JoinTree`] ([`Plan::From`]), which specifies how
+//! inputs are joined but not how they are read. Analytics lowers that plan. For the row executor the
+//! [planner](crate::planner) replaces each join tree by [`Joins`] ([`Plan::Joins`]): a join order and an access path
+//! for each input. All other operators have one algorithm in the row executor, so both kinds of plan share them.
 //!
-//! **Invariant:** types are settled: each call has arguments of the kinds it was declared with, casts included. A row of FROM
-//! has a place for every column of every source, in the order in which the statement names them, whatever the order in which
-//! they are joined. Each table has one more place behind its columns, which no query can name: the row's id.
+//! **Invariant:** types are resolved: each call has arguments of the declared types, including casts. A row of FROM has
+//! a slot for every column of every input, in the order of the statement, whatever the join order is. Each table has
+//! one more slot behind its columns, which no query can name: the row id.
 
 mod calls;
 mod expr;
@@ -37,7 +37,7 @@ pub use slots::{Slots, slots_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub use types::ops::Eval;
-/// Function of a cast; it is given the type to cast to.
+/// Function of a cast; it receives the target type.
 pub use types::ops::casts::CastEval;
 use types::{Kind, SqlType};
 pub use walk::{Child, children_of_expr, children_of_plan, rewrite, substitute, visit};
@@ -53,13 +53,13 @@ pub struct ColumnInfo {
     pub name: String,
     /// Type of the values.
     pub kind: SqlType,
-    /// OID of the table, 0 if it is no table's column.
+    /// OID of the table; 0 if the column does not belong to one.
     pub table: u32,
-    /// Number of the column in the table, from 1; 0 likewise.
+    /// Number of the column in the table, from 1; 0 without a table.
     pub number: i16,
 }
 
-/// Returns the columns of a result that has those of a system table.
+/// Returns the columns of a system table as those of a result.
 pub(crate) fn columns_of_system(table: &SystemTable) -> Vec<ColumnInfo> {
     let column = |(at, column): (usize, &SystemColumn)| ColumnInfo {
         name: column.name.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn columns_of_system(table: &SystemTable) -> Vec<ColumnInfo> {
     table.columns.iter().enumerate().map(column).collect()
 }
 
-/// Operator of a query, with its inputs.
+/// Operator of a plan, with its inputs.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Plan {
@@ -89,20 +89,22 @@ pub enum Plan {
         input: Box<Plan>,
         columns: Vec<Expr>,
     },
-    /// Groups: their values, then those of the aggregates; with grouping sets, then the number of the set, an `int4`.
+    /// Grouping: the groups' values, then those of the aggregates and, with grouping sets, the number of the set as
+    /// `int4`.
     Aggregate {
         input: Box<Plan>,
         groups: Vec<(Expr, Kind)>,
-        /// Grouping sets, each by the numbers of the groups that are in it; the others are null in its rows.
+        /// Grouping sets, each with the indexes of its groups; other groups are null in its rows.
         sets: Option<Vec<Vec<usize>>>,
         calls: Vec<AggregateCall>,
     },
-    /// Rows with the values of window functions behind them.
+    /// Input rows with the values of window functions appended.
     Windows {
         input: Box<Plan>,
         calls: Vec<WindowCall>,
     },
-    /// Rows with the values of sets behind them, side by side, a shorter set filled up with nulls: one row for each value.
+    /// Input rows with the values of set-returning functions appended: one row for each value, shorter sets padded with
+    /// nulls.
     Sets {
         input: Box<Plan>,
         calls: Vec<SetCall>,
@@ -111,12 +113,12 @@ pub enum Plan {
         input: Box<Plan>,
         keys: Vec<SortKey>,
     },
-    /// Rows that differ in their first columns, which have these kinds.
+    /// Rows that differ in their first columns, which have these types.
     Distinct {
         input: Box<Plan>,
         kinds: Vec<Kind>,
     },
-    /// The first row of each run of rows with the same values.
+    /// First row of each run of rows with equal values.
     DistinctOn {
         input: Box<Plan>,
         values: Vec<(Expr, Kind)>,
@@ -140,29 +142,29 @@ pub enum Plan {
         left: Box<Plan>,
         right: Box<Plan>,
     },
-    /// Rows whose table rows are locked. One with a table row that has changed meanwhile is judged anew: its outer joins, each
-    /// behind those that it depends on, then the condition.
+    /// Row locks. A row whose table row has changed in the meantime is rechecked: first the outer joins, each after
+    /// those that it depends on, then the condition.
     Lock {
         input: Box<Plan>,
         locks: Vec<TableRowLock>,
         joins: Vec<OuterJoin>,
         condition: Option<Expr>,
     },
-    /// Rows of a table that are made when they are asked for.
+    /// System table, whose rows are computed when they are read.
     System(Arc<SystemTable>),
-    /// Rows of a query that does not depend on where it stands: one of `WITH`, or a subquery. They are made once in a run of
-    /// the statement, which knows them by this number.
+    /// Result of an uncorrelated query, of `WITH` or in an expression. It is computed once in a statement, and found by
+    /// this id.
     Shared {
         id: u64,
         plan: Arc<Plan>,
     },
     /// `WITH RECURSIVE`
     Recursive(Arc<Recursive>),
-    /// The rows of the last round of the recursive query of this number.
+    /// Working table of the recursive query with this id: the rows of its last iteration.
     Working(u64),
-    /// Rows that a statement of `WITH` returns which changes rows; it runs once, when they are first asked for.
+    /// Rows that a data-modifying statement of `WITH` returns. The statement runs once, when its rows are first read.
     Modified(Arc<Modify>),
-    /// Query with statements in its `WITH` that change rows: those whose rows nothing asked for run at its end.
+    /// Query with data-modifying statements in its `WITH`. Those whose rows were not read run at its end.
     Modifying {
         modifies: Vec<Arc<Modify>>,
         input: Box<Plan>,
@@ -174,16 +176,16 @@ pub enum Plan {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Recursive {
     pub id: u64,
-    /// `UNION ALL`; otherwise each row comes once.
+    /// `UNION ALL`; otherwise duplicates are removed.
     pub all: bool,
     pub kinds: Vec<Kind>,
-    /// The first round.
+    /// Non-recursive term.
     pub first: Plan,
-    /// Next round, over the rows of the one before; the one without rows is the last.
+    /// Recursive term, over the rows of the last iteration; an iteration without rows is the last.
     pub step: Plan,
-    /// Number of times that the statement names it. Rows of one that is named once need not be kept.
+    /// Number of references in the statement. Rows need not be kept for a single one.
     pub references: AtomicUsize,
-    /// True if it depends on the row of an enclosing query, so that its rows are made again for each.
+    /// True if it depends on the row of an enclosing query, so that it is computed for each of them.
     pub looks_out: bool,
 }
 
@@ -202,7 +204,7 @@ impl Clone for Recursive {
     }
 }
 
-/// Returns a number for what is kept while a statement runs. No two plans of the process have the same one.
+/// Returns an id for state that is kept while a statement runs. It is unique in the process.
 pub fn new_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -216,7 +218,7 @@ pub enum SetOperation {
     Except,
 }
 
-/// Lock of rows of one table, whose columns begin at a place of the row.
+/// Row locks on one table, whose columns start at a slot of the row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct TableRowLock {
@@ -227,13 +229,13 @@ pub struct TableRowLock {
 }
 
 impl TableRowLock {
-    /// Returns the place of the table row's id.
+    /// Returns the slot of the row id.
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
     }
 }
 
-/// Outer join, as a row is judged anew: its condition, and the places of its nullable side.
+/// Outer join for rechecking a row: the condition, and the slots of the nullable side.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct OuterJoin {

@@ -1,11 +1,12 @@
-//! Comparison of expressions, queries within them included.
+//! Equality of expressions, including their subqueries (PostgreSQL's `equal`).
 //!
-//! Numbers that each binding makes anew say nothing of their own: a query that is shared, or recursive, has another one in each
-//! copy of what was written. Two such queries are the same if they have one number, or if both were made since a given moment
-//! and say the same. What was made before is something that a name stands for, and the same only as itself.
+//! Ids of shared and recursive queries are assigned at each binding, so they differ between copies of the same text.
+//! Two such queries are equal if they have the same id, or if both were created since a given moment and are
+//! structurally equal. An older one is the object of a name, and equals only itself.
 //!
-//! **Invariant:** no recursion: what is left to compare stands in a list. Two queries are compared once, however often they are
-//! named, and within one comparison the same one of one side is always the same one of the other.
+//! **Invariant:** there is no recursion: pending comparisons are kept in a list, so that nesting cannot overflow the
+//! stack. A pair of queries is compared once, however often it is referenced, and within one comparison ids are paired
+//! one to one.
 
 use super::{
     AggregateCall, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinInput, JoinTree, OuterCondition,
@@ -20,17 +21,17 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::Eval;
 
-/// Units of work of two parts that are compared.
+/// Units of work for comparing two nodes.
 const NODE: usize = 8;
-/// Bytes of a constant that are compared within a unit.
+/// Bytes of a constant that are compared in a unit of work.
 const BYTES: usize = 16;
 
-/// Which queries may be copies of one another.
+/// Condition under which two queries with different ids may be copies of each other.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryCopies<'p> {
-    /// Those whose numbers [`super::new_id`] has not given before this one.
+    /// Lower bound of the ids of both, in the order of [`super::new_id`].
     pub since: u64,
-    /// Names that are written in them, by their numbers: with other names it is another query, as in PostgreSQL.
+    /// Hashes of the names in them, by id: as in PostgreSQL, queries with different names are not equal.
     pub names: &'p HashMap<u64, u64>,
 }
 
@@ -40,17 +41,18 @@ impl QueryCopies<'_> {
     }
 }
 
-/// Says whether two expressions say the same. Without `copies` a query is the same only as itself. Of what must end, nothing is.
+/// True if two expressions are equal. Without `copies` a query equals only itself. If the statement is cancelled, the
+/// result is false.
 pub(crate) fn is_same(left: &Expr, right: &Expr, copies: Option<QueryCopies<'_>>) -> bool {
     compare(copies, |comparison| comparison.expr(left, right))
 }
 
-/// Says the same of two calls of functions that return sets.
+/// True if two calls of set-returning functions are equal.
 pub(crate) fn is_same_set(left: &SetCall, right: &SetCall, copies: Option<QueryCopies<'_>>) -> bool {
     compare(copies, |comparison| comparison.set_call(left, right))
 }
 
-/// Compares the outermost parts by `begin`, then what it has left to do.
+/// Compares the outermost nodes by `begin`, then all pending pairs.
 fn compare<'p>(copies: Option<QueryCopies<'p>>, begin: impl FnOnce(&mut PlanComparison<'p>) -> bool) -> bool {
     let mut comparison = PlanComparison { copies, todo: Vec::new(), partners: HashMap::new(), taken: HashSet::new() };
     let mut is_same = pulse::walk(NODE).is_ok() && begin(&mut comparison);
@@ -65,28 +67,28 @@ fn compare<'p>(copies: Option<QueryCopies<'p>>, begin: impl FnOnce(&mut PlanComp
     is_same
 }
 
-/// Two parts that are yet to be compared.
+/// Pair of nodes that are yet to be compared.
 enum ComparedPair<'p> {
     Exprs(&'p Expr, &'p Expr),
     Plans(&'p Plan, &'p Plan),
     Groups(&'p JoinGroup, &'p JoinGroup),
 }
 
-/// Two queries with numbers that meet.
+/// Relation of two queries with ids.
 enum NumberMatch {
-    /// They may be the same, if they say so.
+    /// A pair that is met for the first time: they are equal if their contents are.
     First,
     Again,
     Others,
 }
 
-/// See [`is_same`]. Each method tells two parts that differ; what is within them comes later.
+/// State of [`is_same`]. Each method compares two nodes without their children, and adds these to the pending pairs.
 struct PlanComparison<'p> {
     copies: Option<QueryCopies<'p>>,
     todo: Vec<ComparedPair<'p>>,
-    /// Numbers of the right side by those of the left one.
+    /// Ids of the right side by those of the left side.
     partners: HashMap<u64, u64>,
-    /// Those of the right side.
+    /// Ids of the right side that have a partner.
     taken: HashSet<u64>,
 }
 
@@ -214,7 +216,7 @@ impl<'p> PlanComparison<'p> {
             (Expr::Advisory { call, arguments }, Expr::Advisory { call: other_call, arguments: others }) => {
                 call == other_call && self.exprs(arguments, others)
             }
-            // Every kind is named, so that a new one is not taken for different from itself.
+            // Every variant is listed, so that the compiler reports a new one instead of it being unequal to itself.
             (
                 Expr::Constant(_)
                 | Expr::Parameter(_)
@@ -354,7 +356,7 @@ impl<'p> PlanComparison<'p> {
                 Some(partner) => partner == right,
                 None => left == right,
             },
-            // A statement is run once, wherever it is named.
+            // A data-modifying statement runs once, however often it is referenced.
             (Plan::Modified(left), Plan::Modified(right)) => Arc::ptr_eq(left, right),
             (Plan::Modifying { modifies, input }, Plan::Modifying { modifies: others, input: other }) => {
                 modifies.len() == others.len()
@@ -393,7 +395,7 @@ impl<'p> PlanComparison<'p> {
     fn recursive(&mut self, left: &'p Recursive, right: &'p Recursive) -> bool {
         let Recursive { id, all, kinds, first, step, references: _, looks_out } = left;
         match self.meet(*id, right.id) {
-            // One that looks out may have been moved inward from where it was made.
+            // A correlated one may have been moved to another depth since its creation, so contents are compared.
             NumberMatch::First if *id == right.id && !looks_out => true,
             NumberMatch::First => {
                 *all == right.all
@@ -540,7 +542,7 @@ impl<'p> PlanComparison<'p> {
     }
 }
 
-/// Constants are told by how they are kept, not by what they are equal to: 1.0 and 1.00 show themselves as they are, as -0 and 0 do.
+/// True if two constants are identical, which is stricter than `=`: 1.0 and 1.00 display differently, as -0 and 0 do.
 pub fn is_same_constant(left: &Datum, right: &Datum) -> bool {
     let _ = pulse::walk(left.text_bytes() / BYTES);
     match (left, right) {
@@ -587,7 +589,7 @@ fn is_same_lock(left: &TableRowLock, right: &TableRowLock) -> bool {
     table.oid == right.table.oid && *first == right.first && *mode == right.mode && *wait == right.wait
 }
 
-/// Says whether two sets are made in the same way, whatever of.
+/// True if two set-returning functions are the same, whatever their arguments are.
 fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
     match (left, right) {
         (

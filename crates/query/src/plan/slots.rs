@@ -1,25 +1,25 @@
-//! Sets of places of a row: which of them an expression or a plan looks at.
+//! Sets of slots of a row, and those that an expression or a plan reads.
 
 use super::walk::{Child, exprs_of, parts_of};
 use super::{Expr, Plan};
 use statement::error::SqlResult;
 
-/// Words of [`Slots`] within a unit of work.
+/// Words of [`Slots`] that are processed in a unit of work.
 const WORDS: usize = 8;
 
-/// First number of columns that stand for something that has no place yet.
+/// First number of placeholder columns, for values that have no slot yet.
 pub(crate) const PLACEHOLDERS: usize = 1 << 40;
 
-/// Set of places of a row.
+/// Set of slots of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
     bits: Vec<u64>,
-    /// True if a column of an enclosing query is looked at, too.
+    /// True if an enclosing query's column is read, too.
     pub looks_out: bool,
 }
 
 impl Slots {
-    /// Creates a set of places side by side.
+    /// Set of adjacent slots.
     pub fn range(first: usize, width: usize) -> Slots {
         let mut slots = Slots::default();
         (first..first + width).for_each(|slot| slots.add(slot));
@@ -52,12 +52,12 @@ impl Slots {
         self.bits.iter_mut().zip(&other.bits).for_each(|(word, other)| *word &= !other);
     }
 
-    /// Returns true if the slot is in the set.
+    /// True if the slot is in the set.
     pub fn has(&self, slot: usize) -> bool {
         self.bits.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Returns true if it has this place or one behind it.
+    /// True if the set has this slot or a later one.
     pub fn reaches(&self, slot: usize) -> bool {
         let word = slot / 64;
         self.bits.iter().enumerate().skip(word).any(|(at, bits)| {
@@ -66,19 +66,19 @@ impl Slots {
         })
     }
 
-    /// Returns true without any slot.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.bits.iter().all(|word| *word == 0)
     }
 
-    /// Returns true if the other set has all slots of this one.
+    /// True if the other set has all slots of this one.
     pub fn is_within(&self, other: &Slots) -> bool {
         let _ = statement::pulse::walk(self.bits.len() / WORDS);
         let of = |at: usize| other.bits.get(at).copied().unwrap_or(0);
         self.bits.iter().enumerate().all(|(at, word)| word & !of(at) == 0)
     }
 
-    /// Returns true if the sets have a slot in common.
+    /// True if the sets have a slot in common.
     pub fn meets(&self, other: &Slots) -> bool {
         let _ = statement::pulse::walk(self.bits.len() / WORDS);
         self.bits.iter().zip(&other.bits).any(|(word, other)| word & other != 0)
@@ -98,26 +98,27 @@ fn note(expr: &Expr, depth: usize, target: usize, slots: &mut Slots) -> SqlResul
     parts_of(expr, depth, &mut |part, depth| note(part, depth, target, slots))
 }
 
-/// Returns the places of its row that an expression looks at.
+/// Returns the slots of its row that an expression reads.
 pub fn slots_of(expr: &Expr) -> Slots {
     let mut slots = Slots::default();
-    // Noting never fails.
+    // The error is dropped: the walk fails only if the statement is cancelled, which the next check finds again.
     let _ = note(expr, 0, 0, &mut slots);
     slots
 }
 
-/// Returns the places that a plan looks at of the row `depth` queries out of its own rows; `depth` is at least 1.
+/// Returns the slots that a plan reads of the row `depth` queries outside of its own rows; `depth` is at least 1.
 pub(crate) fn slots_of_plan(plan: &Plan, depth: usize) -> Slots {
     let mut slots = Slots::default();
     let _ = exprs_of(plan, depth, &mut |part, depth| note(part, depth, 0, &mut slots));
     slots
 }
 
-/// Adds the places of the joined row that a child of a FROM clause looks at: an expression over the row, or a lateral query.
+/// Adds the slots of the joined row that a child of a FROM clause reads: an expression over the row, or a lateral
+/// subquery.
 pub(crate) fn add_child(slots: &mut Slots, child: Child<'_>, deeper: usize) {
     match child {
         Child::Expr(expr) => slots.add_all(&slots_of(expr)),
-        // A query without LATERAL sees nothing of the row.
+        // A subquery without LATERAL cannot refer to the row.
         Child::Plan(plan) if 0 < deeper => slots.add_all(&slots_of_plan(plan, deeper)),
         Child::Plan(_) => {}
     }

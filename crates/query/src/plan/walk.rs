@@ -1,11 +1,11 @@
 //! Walks over plans and expressions.
 //!
-//! One pair of functions knows the children of every operator and expression: [`children_of_plan`] and [`children_of_expr`],
-//! and the same for changes. All walks are made of them.
+//! A pair of functions knows the children of every operator and expression: [`children_of_plan`] and
+//! [`children_of_expr`], with a mutable variant of each. All walks are built from them.
 //!
-//! **Invariant:** the children of a plan are all plans and expressions that a run of it evaluates over rows of its own or of
-//! enclosing queries. What depends on nothing outside (shared and recursive queries, changes) has no children: who must look
-//! inside asks for it.
+//! **Invariant:** the children of a plan are all plans and expressions that it evaluates over its own rows or those of
+//! enclosing queries. Plans that depend on nothing outside (shared and recursive queries, data-modifying statements) do
+//! not appear as children; a caller that needs their contents visits them itself.
 
 use super::{
     Access, Expr, FrameBound, FullJoin, InputKind, JoinGroup, JoinHashTable, JoinStep, JoinTree, Joins, KeyList, Over,
@@ -14,7 +14,7 @@ use super::{
 use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
 
-/// Units of work of an expression or plan that is visited.
+/// Units of work for visiting an expression or plan.
 const NODE: usize = 8;
 
 /// Child of a plan or an expression.
@@ -26,7 +26,7 @@ pub enum Child<'p> {
     Plan(&'p Plan),
 }
 
-/// Child of a plan or an expression, to be changed.
+/// Mutable child of a plan or an expression.
 #[derive(Debug)]
 pub(crate) enum ChildMut<'p> {
     /// Expression.
@@ -40,10 +40,11 @@ macro_rules! walks {
         $visibility:vis $of_expr:ident, $of_plan:ident, $of_group:ident, $of_steps:ident, $exprs_of:ident,
         $recursive:ident, $Child:ident $(, $mutable:tt)?
     ) => {
-        /// Calls `each` with the children of an expression, and 1 for a query in it, which stands one level deeper, or else 0.
+        /// Calls `each` with the children of an expression, and with 1 for a subquery, which is one level deeper, or
+        /// else 0.
         ///
         /// # Errors
-        /// Those of `each`, and that the statement must end.
+        /// Fails as `each` does, and if the statement is cancelled.
         $visibility fn $of_expr<'p>(
             expr: &'p $($mutable)? Expr,
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
@@ -96,7 +97,7 @@ macro_rules! walks {
                         each($Child::Expr(one), 0)?;
                     }
                 }
-                // The condition is over a row of its own, and compares two of its places.
+                // The condition has a row of its own, so it is not a child.
                 Expr::Quantified { arguments, over, condition: _, all: _, hashed: _ } => {
                     for argument in arguments {
                         each($Child::Expr(argument), 0)?;
@@ -117,10 +118,11 @@ macro_rules! walks {
             Ok(())
         }
 
-        /// Calls `each` with the children of a plan, and 1 for a lateral query, which stands one level deeper, or else 0.
+        /// Calls `each` with the children of a plan, and with 1 for a lateral subquery, which is one level deeper, or
+        /// else 0.
         ///
         /// # Errors
-        /// Those of `each`, and that the statement must end.
+        /// Fails as `each` does, and if the statement is cancelled.
         $visibility fn $of_plan<'p>(
             plan: &'p $($mutable)? Plan,
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
@@ -270,7 +272,7 @@ macro_rules! walks {
                     each($Child::Plan(& $($mutable)? recursive.first), 0)?;
                     each($Child::Plan(& $($mutable)? recursive.step), 0)?;
                 }
-                // They depend on nothing outside.
+                // These plans depend on nothing outside.
                 Plan::Shared { .. }
                 | Plan::Modified(_)
                 | Plan::System(_)
@@ -280,7 +282,7 @@ macro_rules! walks {
             Ok(())
         }
 
-        /// Does the same for a group of joins.
+        /// Calls `each` with the children of a join group.
         pub(crate) fn $of_group<'p>(
             group: &'p $($mutable)? JoinGroup,
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
@@ -317,7 +319,7 @@ macro_rules! walks {
             Ok(())
         }
 
-        /// Does the same for steps of nested loops.
+        /// Calls `each` with the children of the steps of nested loops.
         pub(crate) fn $of_steps<'p>(
             steps: &'p $($mutable)? [JoinStep],
             each: &mut dyn FnMut($Child<'p>, usize) -> SqlResult<()>,
@@ -390,7 +392,8 @@ macro_rules! walks {
             Ok(())
         }
 
-        /// Calls `each` with the expressions of a plan and of the plans below it; `depth` is that of expressions over its own rows.
+        /// Calls `each` with the expressions of a plan and of the plans below it. `depth` is that of expressions over
+        /// the plan's own rows.
         pub(super) fn $exprs_of(
             plan: & $($mutable)? Plan,
             depth: usize,
@@ -408,7 +411,7 @@ fn recursive_of(recursive: &Arc<Recursive>) -> &Recursive {
     recursive
 }
 
-/// Returns a copy of the plan's own, if other plans have it, too.
+/// Returns the plan's own copy, which is cloned if other plans share it.
 fn recursive_mut(recursive: &mut Arc<Recursive>) -> &mut Recursive {
     Arc::make_mut(recursive)
 }
@@ -419,7 +422,7 @@ walks!(
     recursive_mut, ChildMut, mut
 );
 
-/// Calls `each` with the parts of an expression, queries in it replaced by their expressions.
+/// Calls `each` with the children of an expression, where the expressions of a subquery replace it.
 pub(super) fn parts_of(
     expr: &Expr,
     depth: usize,
@@ -438,7 +441,7 @@ fn parts_mut(expr: &mut Expr, depth: usize, each: &mut dyn FnMut(&mut Expr, usiz
     })
 }
 
-/// Makes a plan that looks at rows of enclosing queries say the same from within so many more queries.
+/// Adjusts a correlated plan to a place that is `by` queries deeper.
 pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
     rewrite_plan(plan, 0, &mut |expr, depth| {
         if let Expr::Outer { level, .. } = expr
@@ -450,13 +453,14 @@ pub(crate) fn move_inward(plan: &mut Plan, by: usize) -> SqlResult<()> {
     })
 }
 
-/// Returns true if the rows of a plan are others in each round of a recursive query. No expression looks at such rows.
+/// True if a plan reads the working table of a recursive query, so that its rows differ in each iteration. Expressions
+/// are not searched, because they cannot contain a recursive reference.
 pub(crate) fn has_working(plan: &Plan) -> bool {
     if matches!(plan, Plan::Working(_)) {
         return true;
     }
     let mut found = false;
-    // Looking never fails, but for a statement that must end, of which nothing is used.
+    // The error is dropped: the walk fails only if the statement is cancelled, and then nothing of it is used.
     let _ = children_of_plan(plan, &mut |child, _| {
         found |= match child {
             Child::Plan(plan) => !found && has_working(plan),
@@ -467,11 +471,12 @@ pub(crate) fn has_working(plan: &Plan) -> bool {
     found
 }
 
-/// Calls `change` with an expression and all in it, outer ones first, and with the number of queries between each and the
-/// first. It does not descend into what `change` says it has changed.
+/// Calls `change` with an expression and all its descendants, outer ones first, and with the number of queries between
+/// each and the first. The walk does not descend into an expression that `change` has replaced, for which it returns
+/// true.
 ///
 /// # Errors
-/// Those of `change`.
+/// Fails as `change` does.
 pub fn rewrite(
     expr: &mut Expr,
     depth: usize,
@@ -483,11 +488,10 @@ pub fn rewrite(
     parts_mut(expr, depth, &mut |part, depth| rewrite(part, depth, change))
 }
 
-/// Puts the values of an [`Expr::Let`] in the place of their names in its body, so that each is computed as often as it is
-/// named.
+/// Replaces the locals in the body of an [`Expr::Let`] by their values, so that each is computed at every reference.
 ///
 /// # Errors
-/// `0A000` where a query names them.
+/// Fails with `0A000` if a subquery refers to a local.
 pub fn substitute(values: &[Expr], body: &mut Expr) -> SqlResult<()> {
     rewrite(body, 0, &mut |expr, depth| match expr {
         Expr::Local(at) => {
@@ -495,7 +499,7 @@ pub fn substitute(values: &[Expr], body: &mut Expr) -> SqlResult<()> {
             *expr = inlined.ok_or_else(|| SqlError::unsupported("a value that a query computes once"))?;
             Ok(true)
         }
-        // Its body names its own.
+        // The body of an inner `Let` refers to the values of that one.
         Expr::Let { values: own, body: _ } => {
             own.iter_mut().try_for_each(|value| substitute(values, value))?;
             Ok(true)
@@ -504,20 +508,20 @@ pub fn substitute(values: &[Expr], body: &mut Expr) -> SqlResult<()> {
     })
 }
 
-/// Calls `look` with an expression and all in it.
+/// Calls `look` with an expression and all its descendants.
 pub fn visit(expr: &Expr, depth: usize, look: &mut dyn FnMut(&Expr, usize)) {
     look(expr, depth);
-    // Looking never fails.
+    // The closure returns no error, so there is none to report.
     let _ = parts_of(expr, depth, &mut |part, depth| {
         visit(part, depth, look);
         Ok(())
     });
 }
 
-/// Applies [`rewrite`] to all expressions of a plan; `depth` is that of expressions over its own rows.
+/// Applies [`rewrite`] to all expressions of a plan; `depth` is that of expressions over the plan's own rows.
 ///
 /// # Errors
-/// Those of `change`.
+/// Fails as `change` does.
 pub(crate) fn rewrite_plan(
     plan: &mut Plan,
     depth: usize,
@@ -528,14 +532,14 @@ pub(crate) fn rewrite_plan(
 
 /// Applies [`visit`] to all expressions of a plan.
 pub(crate) fn visit_plan(plan: &Plan, depth: usize, look: &mut dyn FnMut(&Expr, usize)) {
-    // Looking never fails.
+    // The closure returns no error, so there is none to report.
     let _ = exprs_of(plan, depth, &mut |part, depth| {
         visit(part, depth, look);
         Ok(())
     });
 }
 
-/// Returns true if an expression of a plan may differ from one evaluation to the next.
+/// True if a plan contains a volatile expression.
 pub(crate) fn is_volatile_plan(plan: &Plan) -> bool {
     let mut found = false;
     let _ = exprs_of(plan, 0, &mut |part, _| {

@@ -16,7 +16,7 @@ pub struct WindowCall {
 }
 
 impl WindowCall {
-    /// Returns the expressions over the row, to be changed.
+    /// Returns the expressions over the row for modification.
     pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let WindowCall { function, arguments, partition, order, frame: _ } = self;
         let inner = function.aggregate_mut().map(AggregateCall::parts_mut);
@@ -67,7 +67,7 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the aggregate, if it is one, to be changed.
+    /// Returns the aggregate, if it is one, for modification.
     pub(crate) fn aggregate_mut(&mut self) -> Option<&mut AggregateCall> {
         match self {
             WindowFunction::Aggregate(call) => Some(call),
@@ -86,7 +86,7 @@ impl WindowFunction {
     }
 }
 
-/// Frame: the rows around a row that a window function looks at.
+/// Frame: the rows around the current row over which a window function is computed.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Frame {
@@ -96,17 +96,17 @@ pub struct Frame {
     pub exclude: Exclude,
 }
 
-/// Rows of a frame that do not count.
+/// Rows that are excluded from a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exclude {
-    /// None.
+    /// No row.
     #[default]
     NoOthers,
-    /// Row whose frame it is.
+    /// Current row.
     CurrentRow,
-    /// Current row, and those that are equal to it in the order.
+    /// Current row and its peers.
     Group,
-    /// Rows that are equal to the current one in the order.
+    /// Peers of the current row.
     Ties,
 }
 
@@ -115,9 +115,9 @@ pub enum Exclude {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum FrameUnit {
     Rows,
-    /// Rows that are equal in the order.
+    /// Groups of peers.
     Groups,
-    /// Values of the one key of the order; for offsets, what takes them from a value and adds them.
+    /// Values of the single sort key, with the operators for offsets, if there are any.
     Range(Option<RangeSteps>),
 }
 
@@ -127,7 +127,7 @@ pub enum FrameUnit {
 pub struct RangeSteps {
     pub minus: Eval,
     pub plus: Eval,
-    /// Kind of the offset.
+    /// Type of the offset.
     pub offset: Kind,
 }
 
@@ -143,7 +143,7 @@ pub enum FrameBound {
 }
 
 impl FrameBound {
-    /// Offset of `PRECEDING` and `FOLLOWING`.
+    /// Returns the offset of `PRECEDING` or `FOLLOWING`.
     pub fn offset(&self) -> Option<&Expr> {
         match self {
             FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
