@@ -1,7 +1,7 @@
-//! Access paths: which index finds the rows of a table, given what is known before it.
+//! Access paths: the index that finds the rows of a table, given the values that are known before it.
 //!
-//! **Invariant:** the condition is kept whole above the look-up, and a value that is looked up is the one that the condition
-//! compares with, so a choice here can make a query slow, never wrong.
+//! **Invariant:** the qual is rechecked above the index scan, and the key that is looked up is the value that the qual
+//! compares with. A choice here can make a query slow, but never wrong.
 
 use crate::plan::{Access, Expr, KeyBound, KeyList, KeyValue, Over, Slots, slots_of};
 use catalog::TableInfo;
@@ -10,7 +10,7 @@ use types::Kind;
 use types::datum::Datum;
 use types::ops::Callee;
 
-/// Comparison of a column with a value that is known before.
+/// Comparison of a column with a known value.
 #[derive(Clone)]
 struct ColumnBound {
     column: usize,
@@ -18,7 +18,7 @@ struct ColumnBound {
     value: KeyValue,
 }
 
-/// Column that equals any of some values.
+/// Equality of a column with any value of a list.
 struct AnyOf {
     column: usize,
     list: KeyList,
@@ -42,7 +42,7 @@ impl ComparisonKind {
         (">=", ComparisonKind::GreaterOrEqual),
     ];
 
-    /// Exchanges the sides.
+    /// Commutes the comparison.
     fn turned(self) -> ComparisonKind {
         match self {
             ComparisonKind::Equal => ComparisonKind::Equal,
@@ -54,7 +54,7 @@ impl ComparisonKind {
     }
 }
 
-/// Table whose rows are wanted: its places of the row, and those that are known.
+/// Table to access: its slots of the row, and the slots that are known before.
 pub(super) struct AccessTarget<'w> {
     pub(super) table: &'w TableInfo,
     pub(super) first: usize,
@@ -64,15 +64,15 @@ pub(super) struct AccessTarget<'w> {
 /// Quality of an access path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AccessRank {
-    /// True if it finds at most one row.
+    /// True if the path finds at most one row.
     pub(super) is_point: bool,
-    /// Number of columns of the index that equal a value.
+    /// Number of index columns that equal a value.
     pub(super) equal: usize,
-    /// Number of bounds of the next column; 3 for a list.
+    /// Number of bounds on the next column; 3 for a list of values.
     pub(super) next: usize,
 }
 
-/// Key of an order: a column of a table.
+/// Sort key that is a column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderKey {
     pub(super) column: usize,
@@ -80,7 +80,7 @@ pub(super) struct OrderKey {
     pub(super) nulls_first: bool,
 }
 
-/// Returns the best access path to rows that satisfy these conditions.
+/// Returns the best access path to the rows that satisfy these conditions.
 pub(super) fn choose(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> (Access, AccessRank) {
     let mut best = (Access::All, AccessRank::default());
     for found in ways(wanted, conditions) {
@@ -91,8 +91,8 @@ pub(super) fn choose(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> (Access
     best
 }
 
-/// Returns an access path as good as the best one that finds the rows in this order. One that finds all rows of an index, only
-/// if few of them are wanted.
+/// Returns an access path of the best rank that yields the rows in this order. A scan of a whole index is worthwhile
+/// only if few rows are wanted.
 pub(super) fn in_order(
     wanted: &AccessTarget<'_>,
     conditions: &[&Expr],
@@ -112,8 +112,8 @@ pub(super) fn in_order(
     })
 }
 
-/// Returns true if an index gives the order from its greatest key down, false from its least key up, `None` if neither. So many
-/// of its first columns are the same in all rows.
+/// Returns whether an index yields this order by a backward scan (true) or a forward scan (false), or `None` if it does
+/// not. The first `equal` columns are constant in all rows.
 fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey]) -> Option<bool> {
     let (same, mut columns) = table.table.indexes()[index].columns.split_at_checked(equal)?;
     let mut seen = same.to_vec();
@@ -123,7 +123,7 @@ fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey])
             continue;
         }
         let (next, rest) = columns.split_first()?;
-        // In an index nulls come last.
+        // Indexes store nulls last.
         let is_there = *next == key.column
             && *backward.get_or_insert(key.descending) == key.descending
             && (key.nulls_first == key.descending || table.columns[key.column].not_null);
@@ -136,7 +136,7 @@ fn is_backward(table: &TableInfo, index: usize, equal: usize, keys: &[OrderKey])
     Some(backward.unwrap_or(false))
 }
 
-/// Returns the access paths by each index.
+/// Returns the access paths of all indexes.
 fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessRank)> {
     let mut bounds = Vec::new();
     let mut lists = Vec::new();
@@ -171,7 +171,7 @@ fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessR
 }
 
 impl AccessTarget<'_> {
-    /// The table's column that an expression is.
+    /// Returns the table's column, if the expression is one.
     fn own(&self, expr: &Expr) -> Option<usize> {
         match expr {
             Expr::Column(at) => at.checked_sub(self.first).filter(|at| *at < self.table.columns.len()),
@@ -179,7 +179,7 @@ impl AccessTarget<'_> {
         }
     }
 
-    /// Whether a value is the same for all rows of the table. A volatile one is computed for each of them.
+    /// True if a value is the same for all rows of the table. A volatile one must be computed for each of them.
     fn is_known(&self, expr: &Expr) -> bool {
         slots_of(expr).is_within(self.known) && !expr.is_volatile()
     }
@@ -211,7 +211,7 @@ impl AccessTarget<'_> {
             Expr::Quantified { all: false, arguments, over: Over::Array(array), condition, hashed: _ } => {
                 lists.extend(self.any_of_array(arguments, array, condition));
             }
-            // The same column equal to one value or another.
+            // An OR of equalities on one column is a list of values.
             Expr::Or(_) => {
                 let mut values = Vec::new();
                 if let Some(column) = self.equalities(condition, &mut values) {
@@ -222,7 +222,7 @@ impl AccessTarget<'_> {
         }
     }
 
-    /// `column = ANY (array)`, of elements that are found exactly.
+    /// Recognizes `column = ANY (array)` with elements that an index finds exactly.
     fn any_of_array(&self, arguments: &[Expr], array: &Expr, condition: &Expr) -> Option<AnyOf> {
         let [argument] = arguments else { return None };
         let Expr::Call { callee: Callee::Operator(operator), arguments: sides } = condition else { return None };
@@ -244,14 +244,14 @@ impl AccessTarget<'_> {
         is_found.then(|| AnyOf { column, list: KeyList::Array { array: array.clone(), kind } })
     }
 
-    /// The table's column that an expression is, or casts so that the order stays; `None` if the column's index does not
-    /// find values of this kind exactly.
+    /// Returns the table's column, if the expression is one or an order-preserving cast of one, and if the column's
+    /// index finds values of this type exactly.
     fn compared(&self, expr: &Expr, kind: Kind) -> Option<usize> {
         let column = self.own_or_cast(expr)?;
         (precision(kind, self.table.columns[column].kind.kind) == Some(KeyPrecision::Exact)).then_some(column)
     }
 
-    /// The table's column that an expression is, perhaps cast so that the order stays.
+    /// Returns the table's column, if the expression is one or an order-preserving cast of one.
     fn own_or_cast(&self, expr: &Expr) -> Option<usize> {
         match expr {
             Expr::Cast { to, argument, eval: _ } if to.typmod < 0 => {
@@ -262,7 +262,7 @@ impl AccessTarget<'_> {
         }
     }
 
-    /// The one column that all parts of an `OR` compare with `=`.
+    /// Returns the column, if all arms of an `OR` compare the same one with `=`.
     fn equalities(&self, condition: &Expr, values: &mut Vec<KeyValue>) -> Option<usize> {
         match condition {
             Expr::Or(parts) => {
@@ -286,7 +286,7 @@ impl AccessTarget<'_> {
         }
     }
 
-    /// A conjunct as a bound of one of the table's columns, which must stand in it itself, or cast so that the order stays.
+    /// Recognizes a conjunct that bounds one of the table's columns, which may be inside an order-preserving cast.
     fn bound(&self, condition: &Expr) -> Option<(ColumnBound, KeyPrecision)> {
         let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return None };
         let [left, right] = &arguments[..] else { return None };
@@ -304,7 +304,7 @@ impl AccessTarget<'_> {
         Some((ColumnBound { column, comparison, value: KeyValue { value: value.clone(), kind } }, precision))
     }
 
-    /// `text LIKE 'prefix%'`: between the prefix and what comes after all texts that begin with it.
+    /// Derives a range from `text LIKE 'prefix%'`: from the prefix up to the next string that does not start with it.
     fn note_prefix(&self, condition: &Expr, bounds: &mut Vec<ColumnBound>) {
         let Expr::Call { callee: Callee::Operator(operator), arguments } = condition else { return };
         if operator.name != "~~" || operator.left != Some(Kind::Text) {
@@ -326,7 +326,7 @@ impl AccessTarget<'_> {
         }
         let text = |text: &str| KeyValue { value: Expr::Constant(Datum::text(text)), kind: Kind::Text };
         bounds.push(ColumnBound { column, comparison: ComparisonKind::GreaterOrEqual, value: text(&prefix) });
-        // The last character that has a next one is raised; those behind it do not matter.
+        // The upper bound increments the last character that has a successor, and drops those behind it.
         while let Some(last) = prefix.pop() {
             let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
             if let Some(next) = next {

@@ -1,11 +1,11 @@
-//! Columns of tables that a plan reads.
+//! Table columns that a plan reads.
 
 use crate::plan::{JoinStep, RowSource, Slots, add_child, children_of_steps};
 
-/// Notes the columns of tables that are looked at, given the places that are looked at above.
+/// Restricts tables to the columns that are read, given the slots that operators above read.
 pub(super) fn prune(steps: &mut [JoinStep], needed: &Slots) {
     let mut all = needed.clone();
-    // Looking never fails, but for a statement that must end, of which nothing is used.
+    // The error is dropped: the walk fails only if the statement is cancelled, and then nothing of it is used.
     let _ = children_of_steps(steps, &mut |child, deeper| {
         add_child(&mut all, child, deeper);
         Ok(())

@@ -1,12 +1,13 @@
-//! Planner of the row executor: it chooses an order of joins and an access path to each table of a logical plan.
+//! Planner of the row executor: it chooses a join order and an access path to each table of a logical plan.
 //!
-//! The choices depend on how many rows tables have. [`TableSizes`] remembers those numbers, so that whoever keeps a
-//! plan can tell when another one may be better.
+//! The choices depend on the numbers of rows in tables. [`TableSizes`] remembers them, so that the owner of a cached
+//! plan can tell when replanning may pay off.
 //!
-//! The modules, in the order to read them: `steps` (joins as nested loops), `order` (which join comes next), `access` (indexes),
-//! `sorted` (rows in the order of an index), `columns` (what is read of a table), `sizes`.
+//! The modules, in reading order: `steps` (joins as nested loops), `order` (join order), `access` (indexes), `sorted`
+//! (rows in the order of an index), `columns` (columns that are read), `sizes`.
 //!
-//! **Invariant:** a planned plan has the rows of the logical one. No [`Plan::From`] is left in it, or in what it refers to.
+//! **Invariant:** a plan for the row executor has the rows of the logical plan. No [`Plan::From`] is left in it or in
+//! plans that it refers to.
 
 mod access;
 mod columns;
@@ -46,20 +47,20 @@ impl Deref for RowPlan {
 #[derive(Default)]
 pub struct Planner {
     sizes: TableSizes,
-    /// Shared queries that have been planned, by their numbers.
+    /// Planned shared queries, by id.
     shared: HashMap<u64, Arc<Plan>>,
-    /// Recursive queries that have been planned, by their numbers.
+    /// Planned recursive queries, by id.
     recursive: HashMap<u64, Arc<Recursive>>,
-    /// Changes of `WITH` that have been planned, each with the logical one, by the address of that.
+    /// Planned data-modifying statements of `WITH`, each with its logical plan, by the address of the latter.
     modified: HashMap<*const Modify, (Arc<Modify>, Arc<Modify>)>,
 }
 
-/// Wishes of an operator for the rows of its input.
+/// Properties that an operator prefers for the rows of its input.
 #[derive(Clone, Default)]
 struct RequiredProperties {
-    /// Order of the rows, by places.
+    /// Sort order of the rows.
     order: Option<Vec<SortKey>>,
-    /// True if the operator takes few of the rows.
+    /// True if the operator reads only a few of the rows.
     few: bool,
 }
 
@@ -67,24 +68,24 @@ impl Planner {
     /// Plans a query.
     ///
     /// # Errors
-    /// `54001`: it is too deep. `57014`: the statement must end.
+    /// Fails with `54001` if the query is too deep, and with `57014` if the statement is cancelled.
     pub fn query(&mut self, mut logical: Plan) -> SqlResult<RowPlan> {
         self.plan(&mut logical, &RequiredProperties::default())?;
         Ok(RowPlan(logical))
     }
 
-    /// Plans a query in its place.
+    /// Plans a query in place.
     ///
     /// # Errors
-    /// Those of [`Planner::query`].
+    /// Fails as [`Planner::query`] does.
     pub fn in_place(&mut self, plan: &mut Plan) -> SqlResult<()> {
         self.plan(plan, &RequiredProperties::default()).map(drop)
     }
 
-    /// Plans the inputs of a change.
+    /// Plans the inputs of a data-modifying statement.
     ///
     /// # Errors
-    /// Those of [`Planner::query`].
+    /// Fails as [`Planner::query`] does.
     pub fn change(&mut self, modify: &mut Modify) -> SqlResult<()> {
         let Modify { change, returning, with } = modify;
         match change {
@@ -125,7 +126,7 @@ impl Planner {
         exprs.into_iter().try_for_each(|expr| self.expr(expr))
     }
 
-    /// Plans the queries in an expression.
+    /// Plans the subqueries in an expression.
     fn expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
         children_of_expr_mut(expr, &mut |child, _| match child {
             ChildMut::Expr(part) => self.expr(part),
@@ -133,7 +134,7 @@ impl Planner {
         })
     }
 
-    /// Plans an operator and all below it. Returns true if its rows come in the order that is wanted.
+    /// Plans an operator and all below it. Returns true if its rows come in the wanted order.
     fn plan(&mut self, plan: &mut Plan, wanted: &RequiredProperties) -> SqlResult<bool> {
         statement::stack::check()?;
         match plan {
@@ -171,7 +172,7 @@ impl Planner {
                 Ok(())
             }
         })?;
-        // The queries in a join tree are planned now.
+        // The subqueries of a join tree have been planned above, so its joins can be planned now.
         match mem::replace(plan, Plan::Unit) {
             Plan::From(tree) => {
                 let mut joins = self.joins(*tree);
@@ -200,7 +201,7 @@ impl Planner {
         Joins { when, steps, width }
     }
 
-    /// Plans a shared query: once, however often it is named.
+    /// Plans a shared query once, however often it is referenced.
     fn shared(&mut self, id: u64, plan: &mut Arc<Plan>) -> SqlResult<()> {
         if !self.shared.contains_key(&id) {
             let mut own = Plan::clone(plan);
@@ -213,7 +214,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Plans a recursive query, in the same way.
+    /// Plans a recursive query once, however often it is referenced.
     fn recursive(&mut self, recursive: &mut Arc<Recursive>) -> SqlResult<()> {
         let id = recursive.id;
         if !self.recursive.contains_key(&id) {
@@ -231,13 +232,13 @@ impl Planner {
         Ok(())
     }
 
-    /// Plans a change of `WITH`, in the same way.
+    /// Plans a data-modifying statement of `WITH` once, however often it is referenced.
     fn modified(&mut self, modify: &mut Arc<Modify>) -> SqlResult<()> {
         let key = Arc::as_ptr(modify);
         if !self.modified.contains_key(&key) {
             let mut own = Modify::clone(modify);
             self.change(&mut own)?;
-            // The logical one lives as long as the planner, so that its address is nobody else's.
+            // The logical plan is kept as long as the planner, so that its address cannot be reused.
             self.modified.insert(key, (Arc::clone(modify), Arc::new(own)));
         }
         if let Some((_, planned)) = self.modified.get(&key) {
@@ -246,8 +247,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Returns rows that have the same `min` and `max` of columns as all rows of a join tree, if indexes find their least and
-    /// greatest values. The arguments of the calls become places of these rows.
+    /// Replaces the input of `min` and `max` by the first and last rows of indexes, if all arguments have one. The
+    /// arguments of the calls become columns of these rows.
     fn ends(&mut self, tree: &JoinTree, calls: &mut [AggregateCall]) -> SqlResult<Option<Plan>> {
         let Some(keys) = calls.iter().map(end_of).collect::<Option<Vec<SortKey>>>() else { return Ok(None) };
         let columns: Vec<Expr> = keys.iter().map(|key| key.value.clone()).collect();
@@ -283,7 +284,7 @@ impl Planner {
     }
 }
 
-/// Returns the order in which the first value that is not null is that of the aggregate: of `min` and `max` of a column.
+/// Returns the order in which the first non-null value is the result of the aggregate: `min` or `max` of a column.
 fn end_of(call: &AggregateCall) -> Option<SortKey> {
     let AggregateCall { aggregate, arguments, argument_kinds, is_distinct: _, order, orders_arguments, filter } = call;
     let descending = match aggregate.name {
@@ -299,7 +300,7 @@ fn end_of(call: &AggregateCall) -> Option<SortKey> {
     }
 }
 
-/// Returns the wishes of an operator for its input, given those for its own rows.
+/// Returns the properties that an operator prefers for its input, given those preferred for its own rows.
 fn wanted_below(plan: &Plan, wanted: &RequiredProperties) -> RequiredProperties {
     let few = wanted.few;
     match plan {
@@ -320,7 +321,7 @@ fn wanted_below(plan: &Plan, wanted: &RequiredProperties) -> RequiredProperties 
         Plan::Limit { input: _, limit, offset: _ } | Plan::Ties { input: _, keys: _, limit, offset: _ } => {
             RequiredProperties { order: None, few: limit.is_some() }
         }
-        // They read all of their inputs, in any order.
+        // These operators read all of their input, in any order.
         Plan::Unit
         | Plan::Values(_)
         | Plan::From(_)

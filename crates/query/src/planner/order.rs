@@ -1,8 +1,8 @@
-//! Order of joins: always the cheapest next source, as far as the sizes of tables tell.
+//! Join order: a greedy choice of the cheapest next input, as far as the sizes of tables tell.
 //!
-//! First comes what is found by constants, then what an index finds by what is already there, then what is kept in a hash
-//! table. Joins need not be in the order of the statement: inner ones go in any order, and an outer one stands anywhere behind
-//! its left side.
+//! Inputs that constants find come first, then inputs that an index finds by the rows before them, then hash tables.
+//! The order need not be that of the statement: inner joins commute, and an outer join may be anywhere after its left
+//! side.
 
 use super::access::{self, AccessRank, AccessTarget};
 use super::sizes::TableSizes;
@@ -10,10 +10,10 @@ use super::steps::{Condition, conditions, key_of};
 use crate::plan::{Expr, InputKind, JoinInput, Slots};
 use statement::pulse;
 
-/// Rows that an input which is no table is taken to have.
+/// Assumed number of rows of an input that is not a table.
 const ROWS_OF_OTHERS: u64 = 64;
 
-/// Estimates the cost of a next step: less is better.
+/// Estimates the cost of the next step; lower is better.
 fn cost(rank: AccessRank, has_keys: bool, is_filtered: bool, is_first: bool, rows_bound: u64) -> u64 {
     let size = u64::from(u64::BITS - rows_bound.leading_zeros()) + 1;
     match rank {
@@ -33,14 +33,14 @@ fn cost(rank: AccessRank, has_keys: bool, is_filtered: bool, is_first: bool, row
     }
 }
 
-/// Number of inputs up to which every one is tried as the first.
+/// Maximal number of inputs for which each is tried as the first.
 const TRIED_MAX: usize = 6;
 
-/// Greatest number of pairs of an input and a condition that are looked at to find an order. Of more inputs than that allows,
-/// only the next ones in the order of the statement are tried at each step.
+/// Maximal number of pairs of input and condition that the search considers. With more inputs, each step tries only the
+/// next ones in the order of the statement, so that planning time stays linear.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// Returns the inputs in the order in which they are joined, given what is known before them.
+/// Returns the order in which the inputs are joined, given the slots that are known before them.
 pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, sizes: &mut TableSizes) -> Vec<usize> {
     if items.len() <= 1 {
         return (0..items.len()).collect();
@@ -59,17 +59,17 @@ pub(super) fn order_of(items: &[JoinInput], all: &[Condition], known: &Slots, si
     tried.min_by_key(|(cost, _)| *cost).map_or_else(|| (0..items.len()).collect(), |(_, order)| order)
 }
 
-/// Search for an order.
+/// Search for a join order.
 struct JoinOrderSearch<'s> {
     inputs: &'s [JoinInput],
-    /// Rows of each input.
+    /// Number of rows of each input.
     rows: &'s [u64],
     conditions: &'s [Condition],
 }
 
 impl JoinOrderSearch<'_> {
-    /// Returns the order that takes the cheapest next input each time, and its cost. It begins with the given input, if that
-    /// can be the first.
+    /// Returns the order in which each next input is the cheapest, with its cost. It starts with the given input;
+    /// `None` if that cannot be the first.
     fn greedy(&self, known: &Slots, first: Option<usize>) -> Option<(u64, Vec<usize>)> {
         let count = self.inputs.len();
         let mut known = known.clone();

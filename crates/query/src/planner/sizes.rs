@@ -3,15 +3,15 @@
 use engine::Table;
 use std::sync::Arc;
 
-/// Rows up to which a table is small: it may double without another plan.
+/// Number of rows below which a table is small, and changes in its size do not matter.
 const SMALL: u64 = 256;
 
-/// Numbers of rows of tables, as they were when a plan was made.
+/// Numbers of rows of tables, as of the time of planning.
 #[derive(Clone, Debug, Default)]
 pub struct TableSizes(Vec<(Arc<Table>, u64)>);
 
 impl TableSizes {
-    /// Returns the number of rows of a table, on which the plan depends from now on.
+    /// Returns the number of rows of a table, and notes that the plan depends on it.
     pub(super) fn of(&mut self, table: &Arc<Table>) -> u64 {
         if let Some((_, rows)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, table)) {
             return *rows;
@@ -21,7 +21,7 @@ impl TableSizes {
         rows
     }
 
-    /// Returns true unless a table has at least twice or at most half the rows that it had, so that another plan may be better.
+    /// True unless a table has grown or shrunk by a factor of two, so that another plan may be better.
     pub fn are_current(&self) -> bool {
         self.0.iter().all(|(table, then)| {
             let (then, now) = ((*then).max(SMALL), table.rows_bound().max(SMALL));

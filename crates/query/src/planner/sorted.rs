@@ -3,8 +3,8 @@
 use super::access::{self, AccessTarget, OrderKey};
 use crate::plan::{Expr, JoinStep, Joins, RowSource, Slots, SortKey};
 
-/// Makes the rows come in this order, if an index of the first source gives it: whatever is joined to its rows comes in their
-/// order. Returns true if they do.
+/// Makes the rows come in this order, if an index of the first source yields it; joins keep the order of the outer
+/// rows. Returns true on success.
 pub(super) fn put_in_order(joins: &mut Joins, keys: &[SortKey], few_wanted: bool) -> bool {
     let Some(JoinStep {
         source: RowSource::Table { table, access, .. }, is_outer: false, on, first, kept: None, ..

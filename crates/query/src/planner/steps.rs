@@ -1,7 +1,7 @@
-//! Steps of nested loops: which conditions are asked where, and how the rows of each source are found.
+//! Steps of nested loops: placement of the quals, and access to the rows of each source.
 //!
-//! **Invariant:** every condition of an inner join is asked as soon as all it looks at is there, and of an outer join
-//! exactly where the join is.
+//! **Invariant:** a qual of an inner join is evaluated as soon as its slots are known, and the condition of an outer
+//! join exactly at that join.
 
 use super::access::{self, AccessTarget};
 use super::order::order_of;
@@ -14,33 +14,33 @@ use statement::pulse;
 use types::Kind;
 use types::ops::Callee;
 
-/// Condition with the places that it looks at.
+/// Condition with the slots that it reads.
 #[derive(Clone)]
 pub(super) struct Condition {
     pub(super) expr: Expr,
     pub(super) slots: Slots,
 }
 
-/// Returns the conjuncts of conditions.
+/// Splits conditions into conjuncts.
 pub(super) fn conditions(exprs: Vec<Expr>) -> Vec<Condition> {
     let one = |expr: Expr| Condition { slots: slots_of(&expr), expr };
     exprs.into_iter().flat_map(split).map(one).collect()
 }
 
-/// Makes the steps of a group with more conditions than its own. `known`: places that are known before it.
+/// Plans the steps of a group with additional conditions. `known` has the slots that are known before it.
 pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: &mut TableSizes) -> Vec<JoinStep> {
     let JoinGroup { inputs, conditions: own } = group;
     let all = conditions(own.into_iter().chain(more).collect());
     let order = order_of(&inputs, &all, known, sizes);
     let mut inputs: Vec<Option<JoinInput>> = inputs.into_iter().map(Some).collect();
-    // A volatile condition that looks at no row has a value for each row of the join.
+    // A volatile qual without columns must be evaluated for each row of the join, so it goes to the last step.
     let (mut of_join, mut left): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| one.slots.is_empty() && one.expr.is_volatile());
     let last = order.last().copied();
     let mut known = known.clone();
     let mut steps: Vec<JoinStep> = Vec::new();
     for at in order {
-        // Of what must end nothing is used.
+        // A cancelled statement uses nothing of this plan.
         if pulse::walk(left.len() + 1).is_err() {
             break;
         }
@@ -55,7 +55,7 @@ pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: 
         steps.push(step_of(input, now, (&known, steps.is_empty()), sizes));
         known = reach;
     }
-    // Nothing is left but what looks at places that no input has, of which there are none.
+    // Every slot belongs to an input, so nothing is left here. If a qual were, it must not be lost.
     if let (Some(last), false) = (steps.last_mut(), left.is_empty()) {
         let rest = last.filter.take().into_iter().chain(left.into_iter().map(|one| one.expr)).collect();
         last.filter = all_of(rest);
@@ -63,8 +63,8 @@ pub(super) fn steps_of(group: JoinGroup, more: Vec<Expr>, known: &Slots, sizes: 
     steps
 }
 
-/// Returns a condition as an equality between known places and these own ones, if equal values have equal hashes. A volatile
-/// one has a value for each pair of rows, and none for a row.
+/// Returns the hash key of a condition that is an equality between known slots and these own ones, if equal values have
+/// equal hashes. A volatile condition has a value for each pair of rows, so it cannot be a key.
 pub(super) fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Option<JoinKey> {
     if condition.expr.is_volatile() {
         return None;
@@ -83,14 +83,14 @@ pub(super) fn key_of(condition: &Condition, known: &Slots, own: &Slots) -> Optio
     (is_side(&right_slots, known) && is_side(&left_slots, own)).then(|| key(right, left))
 }
 
-/// Returns a source as a plan of its own, for walks.
+/// Wraps a source in a plan, for walks.
 fn as_plan(source: &RowSource) -> Plan {
     let step =
         JoinStep { source: source.clone(), is_outer: false, on: None, filter: None, first: 0, width: 0, kept: None };
     Plan::Joins(Joins { when: None, steps: vec![step], width: 0 })
 }
 
-/// Makes the step of an input. `now`: conditions of inner joins that are asked as soon as it is there.
+/// Plans the step of an input. `now` has the inner join quals whose slots are known with it.
 fn step_of(
     input: JoinInput,
     now: Vec<Condition>,
@@ -105,13 +105,13 @@ fn step_of(
         Some(OuterCondition { on, left: _ }) => (conditions(on), now),
     };
     let exprs: Vec<&Expr> = on.iter().map(|one| &one.expr).collect();
-    // Its rows are the same whatever is before it, and an index does not find them quickly anyway.
+    // A source whose rows do not depend on those before it can be kept in a hash table, unless it is read once anyway.
     let mut can_keep = needs.is_empty() && !(is_first && known.is_empty());
     let source = match kind {
         InputKind::Table(table) => {
             let (mut access, mut rank) = access::choose(&AccessTarget { table: &table, first, known }, &exprs);
             if can_keep && rank.equal == 0 && !is_first {
-                // Kept by a key rather than gone through within bounds again and again.
+                // A hash table is built once, while a range of an index would be scanned for each row.
                 (access, rank) =
                     access::choose(&AccessTarget { table: &table, first, known: &Slots::default() }, &exprs);
             }
@@ -147,7 +147,7 @@ fn step_of(
     JoinStep { source, is_outer, on: expr(on), filter: expr(filter), first, width, kept }
 }
 
-/// Returns the places that an access path looks at.
+/// Returns the slots that an access path reads.
 fn access_slots(access: &Access) -> Slots {
     let mut slots = Slots::default();
     let exprs: Vec<&Expr> = match access {
