@@ -1,7 +1,7 @@
-//! Rewriting of logical plans, for the row executor and for analytics alike: simple subqueries of FROM are pulled up, conditions
-//! move into subqueries, and what nothing looks at is not computed.
+//! Rewriting of logical plans for both executors: pull-up of simple subqueries of FROM, pushdown of quals, and removal
+//! of unused output columns.
 //!
-//! **Invariant:** a rewritten plan has the same rows, and fails only where the written one may.
+//! **Invariant:** a rewritten plan has the same rows, and fails only where the original may.
 
 mod pull;
 mod push;
@@ -13,11 +13,11 @@ use push::{cheapest_first, push_down};
 use statement::error::SqlResult;
 pub(crate) use unused::drop_unused;
 
-/// Makes the FROM clause of a query with these conditions on its rows. `needed`: places of the row that are looked at; `None`:
-/// all.
+/// Builds the FROM clause of a query with these quals on its rows. `needed` has the slots of the row that are read;
+/// `None` means all.
 pub(crate) fn from_clause(mut group: JoinGroup, conditions: Vec<Expr>, needed: Option<&Slots>) -> Plan {
     let width = group.inputs.iter().map(|input| input.first + input.width).max().unwrap_or(0);
-    // What looks at nothing that changes is asked once.
+    // A qual that is the same for all rows becomes a one-time filter.
     let (when, mut conditions): (Vec<_>, Vec<_>) = conditions.into_iter().flat_map(split).partition(is_once);
     push_down(&mut group, &mut conditions);
     group.conditions = cheapest_first(std::mem::take(&mut group.conditions).into_iter().chain(conditions).collect());
@@ -28,12 +28,12 @@ pub(crate) fn from_clause(mut group: JoinGroup, conditions: Vec<Expr>, needed: O
     Plan::From(Box::new(tree))
 }
 
-/// Returns true if a condition is the same for every row: it looks at none, and calls nothing volatile.
+/// True if a condition is the same for every row: it has no columns and nothing volatile.
 fn is_once(condition: &Expr) -> bool {
     slots_of(condition).is_empty() && !condition.is_volatile()
 }
 
-/// Returns an expression as a query over its row says it.
+/// Rewrites an expression for use inside a subquery over its row.
 pub(crate) fn lifted(mut expr: Expr) -> SqlResult<Expr> {
     rewrite(&mut expr, 0, &mut |expr, depth| {
         match expr {

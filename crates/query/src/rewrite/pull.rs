@@ -1,8 +1,8 @@
-//! Simple subqueries of FROM are pulled up, as by PostgreSQL's `pull_up_subqueries`: their inputs and conditions become those of
-//! the enclosing query, and their columns are computed where they are used.
+//! Pull-up of simple subqueries of FROM, as PostgreSQL's `pull_up_subqueries`: their inputs and quals move into the
+//! enclosing query, and their columns are computed where they are used.
 //!
-//! **Invariant:** a pulled query has nothing but inputs, conditions and columns, none of them volatile. Of one on the nullable
-//! side of an outer join each column is null where its inputs are.
+//! **Invariant:** a pulled-up subquery has only inputs, quals and columns, none of them volatile. On the nullable side
+//! of an outer join its columns are also strict, so that each is null where the inputs are.
 
 use super::lifted;
 use crate::plan::{
@@ -11,18 +11,18 @@ use crate::plan::{
 };
 use statement::error::{SqlError, SqlResult, SqlState};
 
-/// Sources of a query, beyond which none is pulled up.
+/// Number of inputs of a query above which no subquery is pulled up.
 const SOURCES_MAX: usize = 64;
 
-/// Parts of expressions that pulling up a query may add, since its columns are used more than once.
+/// Maximal growth of expressions by pulling up a subquery whose columns are used several times.
 const GROWTH_MAX: usize = 2_000;
 
-/// Returns true if a query may be pulled up.
+/// True if a query may be pulled up.
 pub(crate) fn is_simple(plan: &Plan) -> bool {
     simple(plan).is_some()
 }
 
-/// Returns the join tree and the columns of a query that may be pulled up: one that only joins, chooses and computes.
+/// Returns the join tree and the columns of a query that may be pulled up: it only joins, filters and projects.
 fn simple(plan: &Plan) -> Option<(&JoinTree, &[Expr])> {
     let (tree, columns) = parts(plan)?;
     (!tree.group.has_working() && !is_volatile_plan(plan)).then_some((tree, columns))
@@ -35,25 +35,25 @@ fn parts(plan: &Plan) -> Option<(&JoinTree, &[Expr])> {
     Some((tree, columns))
 }
 
-/// Source with its places of the row before and after.
+/// Input with its slots of the row before and after the pull-up.
 struct PulledSource {
     first: usize,
     width: usize,
     to: usize,
     to_width: usize,
-    /// Columns of a query that is pulled up.
+    /// Columns of the subquery, if it is pulled up.
     columns: Option<Vec<Expr>>,
 }
 
-/// New values of the places of a row.
+/// New values of the slots of a row.
 struct SlotMoves {
     leaves: Vec<PulledSource>,
-    /// Values by place.
+    /// Value for each old slot.
     values: Vec<Expr>,
 }
 
 impl SlotMoves {
-    /// Puts the sources side by side, from this place on.
+    /// Lays the inputs out side by side from this slot on.
     fn new(mut leaves: Vec<PulledSource>, start: usize) -> SqlResult<SlotMoves> {
         leaves.sort_by_key(|leaf| (leaf.first, leaf.width));
         let mut next = start;
@@ -112,7 +112,7 @@ impl SlotMoves {
         after
     }
 
-    /// Returns the places of the sources that have any of these places.
+    /// Returns the new slots of the inputs that have any of these slots.
     fn sources(&self, before: &Slots) -> Slots {
         let mut after = Slots::default();
         for leaf in self.leaves.iter().filter(|leaf| before.meets(&Slots::range(leaf.first, leaf.width))) {
@@ -143,8 +143,8 @@ impl SlotMoves {
                     group.conditions.extend(when);
                     let moves = SlotMoves::new(leaves_of(&group), first)?;
                     let mut own = moves.group(group)?;
-                    // Its sources and conditions become those of this group. On the inner side of an outer join they
-                    // stay together: the join's condition is asked of their combined rows.
+                    // The inputs and quals move into this group. On the nullable side of an outer join they stay
+                    // together, because the join's condition applies to their combined rows.
                     if outer.is_none() {
                         all.inputs.append(&mut own.inputs);
                         all.conditions.append(&mut own.conditions);
@@ -187,7 +187,7 @@ impl SlotMoves {
     }
 }
 
-/// Moves an expression to a row whose places begin so much further on.
+/// Shifts the slots of an expression.
 fn shift(expr: &mut Expr, by: usize) -> SqlResult<()> {
     rewrite(expr, 0, &mut |expr, depth| {
         match expr {
@@ -199,7 +199,7 @@ fn shift(expr: &mut Expr, by: usize) -> SqlResult<()> {
     })
 }
 
-/// Returns the sources of a group in which nothing is pulled up.
+/// Returns the inputs of a group in which nothing is pulled up.
 fn leaves_of(group: &JoinGroup) -> Vec<PulledSource> {
     let mut leaves = Vec::new();
     for input in &group.inputs {
@@ -217,7 +217,7 @@ fn leaves_of(group: &JoinGroup) -> Vec<PulledSource> {
     leaves
 }
 
-/// Number of times that each place of the row is looked at.
+/// Number of references to each slot of the row.
 #[derive(Default)]
 struct SlotUses(Vec<usize>);
 
@@ -273,7 +273,7 @@ fn size(expr: &Expr) -> usize {
     size
 }
 
-/// Returns true if an expression is null where all of the row is.
+/// True if an expression is null whenever all columns of the row are.
 fn is_strict(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
@@ -283,7 +283,7 @@ fn is_strict(expr: &Expr) -> bool {
     }
 }
 
-/// Choice of the queries that are pulled up.
+/// Choice of the subqueries to pull up.
 struct PullUpChoice {
     uses: SlotUses,
     sources: usize,
@@ -335,7 +335,7 @@ impl PullUpChoice {
     }
 }
 
-/// Returns the join tree of a query for which [`simple`] has returned one.
+/// Returns the join tree of a query that [`simple`] has accepted.
 fn tree_of(plan: Plan) -> SqlResult<JoinTree> {
     if let Plan::Project { input, columns: _ } = plan
         && let Plan::From(tree) = *input
@@ -345,7 +345,7 @@ fn tree_of(plan: Plan) -> SqlResult<JoinTree> {
     Err(SqlError::new(SqlState::INTERNAL_ERROR, "a query that is pulled up has no join tree"))
 }
 
-/// Returns true if a query among the inputs may be simple.
+/// True if a subquery among the inputs may be simple.
 fn has_simple(group: &JoinGroup) -> bool {
     group.inputs.iter().any(|input| match &input.kind {
         InputKind::Query { plan, is_lateral: false } => parts(plan).is_some(),
@@ -355,7 +355,7 @@ fn has_simple(group: &JoinGroup) -> bool {
     })
 }
 
-/// Result of [`pull_up`], for what is said of the row afterwards.
+/// Result of [`pull_up`], for expressions over the row that are bound later.
 pub(crate) struct PulledUp(Option<SlotMoves>);
 
 impl PulledUp {
@@ -363,22 +363,22 @@ impl PulledUp {
         self.0.as_ref().map_or(Ok(()), |moves| moves.apply(expr))
     }
 
-    /// Places of the row, which had this many.
+    /// Returns the new width of the row, given the old one.
     pub(crate) fn width(&self, before: usize) -> usize {
         self.0.as_ref().map_or(before, SlotMoves::width)
     }
 
-    /// Place where the columns of a source begin that began there.
+    /// Returns the new slot of an input's first column, given the old one.
     pub(crate) fn first(&self, before: usize) -> usize {
         let leaf = self.0.iter().flat_map(|moves| &moves.leaves).find(|leaf| leaf.first == before && 0 < leaf.width);
         leaf.map_or(before, |leaf| leaf.to)
     }
 }
 
-/// Pulls up the simple queries among the inputs, unless they must stay. These expressions are over the joined row.
+/// Pulls up the simple subqueries among the inputs, unless `can_pull` forbids it. `exprs` refer to the joined row.
 ///
 /// # Errors
-/// `57014`: the statement must end.
+/// Fails with `57014` if the statement is cancelled.
 pub(crate) fn pull_up(tree: &mut JoinGroup, exprs: &mut [&mut Expr], can_pull: bool) -> SqlResult<PulledUp> {
     if !has_simple(tree) {
         return Ok(PulledUp(None));
@@ -391,7 +391,7 @@ pub(crate) fn pull_up(tree: &mut JoinGroup, exprs: &mut [&mut Expr], can_pull: b
     choice.add(tree, false, can_pull);
     let moves = SlotMoves::new(choice.leaves, 0)?;
     *tree = moves.group(std::mem::take(tree))?;
-    // What was one condition may now be several.
+    // A substituted column may turn one qual into a conjunction.
     tree.conditions = std::mem::take(&mut tree.conditions).into_iter().flat_map(split).collect();
     exprs.iter_mut().try_for_each(|expr| moves.apply(expr))?;
     Ok(PulledUp(Some(moves)))

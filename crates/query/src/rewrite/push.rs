@@ -1,8 +1,9 @@
-//! Conditions on the columns of a subquery of `FROM` are asked within it, as PostgreSQL's `subquery_push_qual` does: what they
-//! exclude is not computed.
+//! Pushdown of quals into subqueries of `FROM`, as PostgreSQL's `subquery_push_qual`: rows that they exclude are not
+//! computed.
 //!
-//! **Invariant:** a condition goes only below what says the same of each row without the rows that it excludes: below a window
-//! only if it looks at nothing but the partition, below groups only if it looks at nothing but them, and never below a limit.
+//! **Invariant:** a qual is pushed below an operator only if removing the excluded rows changes no other row of its
+//! result: below window functions only if it refers to partition keys alone, below grouping only if it refers to
+//! grouping columns alone, and never below a limit.
 
 use super::is_once;
 use crate::plan::{
@@ -11,7 +12,7 @@ use crate::plan::{
 };
 use statement::error::SqlResult;
 
-/// Asks of these conditions within the subqueries what looks at one of those alone.
+/// Moves each condition that refers to a single subquery into it, if that can take it.
 pub(super) fn push_down(group: &mut JoinGroup, conditions: &mut Vec<Expr>) {
     for input in &mut group.inputs {
         let JoinInput { kind, first, width, outer, needs: _ } = input;
@@ -46,12 +47,12 @@ pub(super) fn push_down(group: &mut JoinGroup, conditions: &mut Vec<Expr>) {
     }
 }
 
-/// Makes a condition on a row one on the columns that begin there.
+/// Moves a condition on the row to the columns that start at slot `first`.
 fn moved(condition: &mut Expr, first: usize) -> bool {
     replaced(condition, &|column| column.checked_sub(first).map(Expr::Column))
 }
 
-/// Puts values in the places of columns. An expression without queries.
+/// Replaces columns by values in an expression without subqueries. Returns false if a column has none.
 fn replaced(expr: &mut Expr, value: &dyn Fn(usize) -> Option<Expr>) -> bool {
     let mut is_whole = true;
     let done: SqlResult<()> = rewrite(expr, 0, &mut |expr, _| {
@@ -65,8 +66,8 @@ fn replaced(expr: &mut Expr, value: &dyn Fn(usize) -> Option<Expr>) -> bool {
     done.is_ok() && is_whole
 }
 
-/// A condition on rows made of these values, asked of the rows that those are made of; nothing if it would compute one again that
-/// takes long, or that may be another.
+/// Rewrites a condition on computed values as one on the rows below; `None` if a value that it refers to is volatile or
+/// has a subquery, which would be evaluated again.
 fn below(condition: &Expr, values: &[&Expr]) -> Option<Expr> {
     let slots = slots_of(condition);
     let is_plain = |(at, value): (usize, &&Expr)| !(slots.has(at) && (value.is_volatile() || value.has_query()));
@@ -76,14 +77,15 @@ fn below(condition: &Expr, values: &[&Expr]) -> Option<Expr> {
     is_made.then_some(below)
 }
 
-/// Tells whether a condition on the rows of a plan can be asked within it.
+/// True if a condition on the rows of a plan can be evaluated inside it.
 fn takes(plan: &Plan, condition: &Expr) -> bool {
     match plan {
         Plan::Project { input, columns } => {
             if let Plan::Windows { input: _, calls } = &**input {
                 let slots = slots_of(condition);
                 let is_of_partitions = |(at, column): (usize, &Expr)| {
-                    // Of a query that is copied only one of the copies is the partition.
+                    // Copies of a subquery do not count as equal, since only the partition key itself is constant in a
+                    // partition.
                     let is_partition = |(value, _): &(Expr, _)| is_same(value, column, None);
                     !slots.has(at) || calls.iter().all(|call| call.partition.iter().any(is_partition))
                 };
@@ -93,7 +95,7 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
             }
             below(condition, &columns.iter().collect::<Vec<_>>()).is_some_and(|below| takes(input, &below))
         }
-        // What it looks at is the partition.
+        // The caller has checked that the condition refers to partition keys only.
         Plan::Windows { input, calls: _ } | Plan::Sort { input, keys: _ } => takes(input, condition),
         Plan::Distinct { input, kinds } => {
             let is_of_values = !slots_of(condition).reaches(kinds.len());
@@ -103,8 +105,8 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
             takes(left, condition) && takes(right, condition)
         }
         Plan::Unit | Plan::From(_) | Plan::Filter { .. } | Plan::Aggregate { .. } => true,
-        // Fewer rows would be others, or more than one query reads them, or nothing is computed of them. PostgreSQL leaves EXCEPT
-        // alone, too.
+        // A filter below would change the remaining rows, the plan has several readers, or there is no computation to
+        // save. Like PostgreSQL, this leaves EXCEPT alone.
         Plan::Values(_)
         | Plan::Sets { .. }
         | Plan::Set { operation: SetOperation::Except, .. }
@@ -122,7 +124,7 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
     }
 }
 
-/// Asks conditions within a plan that takes each of them. All at once, so that at each place they are put in order once.
+/// Pushes conditions into a plan that takes each of them. They are pushed together, so that each place sorts them once.
 fn push(plan: &mut Plan, conditions: Vec<Expr>) {
     if conditions.is_empty() {
         return;
@@ -165,7 +167,7 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>) {
             return;
         }
         Plan::From(tree) => return ask(tree, conditions),
-        // A filter above it is right for any plan.
+        // A filter above is correct for any plan.
         _ => conditions,
     };
     if let Some(condition) = all_of(cheapest_first(here)) {
@@ -174,7 +176,7 @@ fn push(plan: &mut Plan, conditions: Vec<Expr>) {
     }
 }
 
-/// Conditions as they are asked further down, and those that are not.
+/// Splits conditions into those that can be evaluated below, in rewritten form, and those that cannot.
 fn moved_below(conditions: Vec<Expr>, below: impl Fn(&Expr) -> Option<Expr>) -> (Vec<Expr>, Vec<Expr>) {
     let (mut within, mut here) = (Vec::new(), Vec::new());
     for condition in conditions {
@@ -186,7 +188,7 @@ fn moved_below(conditions: Vec<Expr>, below: impl Fn(&Expr) -> Option<Expr>) -> 
     (within, here)
 }
 
-/// Asks conditions of the rows of a join tree, and of the queries in it as far as those take them.
+/// Adds quals to a join tree, and pushes them further into its subqueries as far as possible.
 fn ask(tree: &mut JoinTree, conditions: Vec<Expr>) {
     let JoinTree { when, group, width: _, needed: _ } = tree;
     let (once, mut conditions): (Vec<_>, Vec<_>) = conditions.into_iter().flat_map(split).partition(is_once);
@@ -196,7 +198,7 @@ fn ask(tree: &mut JoinTree, conditions: Vec<Expr>) {
     group.conditions = cheapest_first(std::mem::take(&mut group.conditions));
 }
 
-/// Sorts conditions into the order in which they are asked: as by PostgreSQL's `order_qual_clauses`, cheap ones come first.
+/// Sorts conditions by cost, as PostgreSQL's `order_qual_clauses` does, so that cheap ones are evaluated first.
 pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
     const QUERY: usize = 1_000_000;
     let cost = |condition: &Expr| {
@@ -204,7 +206,7 @@ pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
         #[cfg(test)]
         tests::JUDGED.set(tests::JUDGED.get() + 1);
         visit(condition, 0, &mut |part, depth| {
-            // In halves, as a list is gone through by half.
+            // The unit is half a call, because half of a list is searched on average.
             cost += match part {
                 _ if 0 < depth => 0,
                 Expr::Call { .. } | Expr::Cast { .. } | Expr::IsSame { .. } | Expr::Extreme { .. } => 2,
@@ -228,11 +230,11 @@ mod tests {
     use types::ops::NoSession;
 
     thread_local! {
-        /// Conditions whose cost was computed.
+        /// Number of conditions whose cost was computed.
         pub(super) static JUDGED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Goal: the work is linear in the number of conditions. Method: how often one of them is judged.
+    /// Goal: the work is linear in the number of conditions. Method: count the computations of a cost.
     #[test]
     fn many_conditions_are_put_in_order_once() {
         let catalog = Catalog::default().current();

@@ -1,7 +1,7 @@
-//! Output columns of subqueries that nobody uses: they are not computed, so what would fail in them does not.
+//! Removal of unused output columns of subqueries: they are not computed, so they cannot fail either.
 //!
-//! **Invariant:** a column keeps its place; in an unused one stands NULL, or for an aggregate a count. Columns that change
-//! something, or differ from call to call, stay, and so do those that decide which rows there are.
+//! **Invariant:** a column keeps its slot; an unused one becomes NULL, or a count in place of an aggregate. Volatile
+//! columns stay, and so do those that decide about the number of rows.
 
 use crate::plan::{
     AggregateCall, Exclude, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinTree, Plan, SetOperation,
@@ -10,7 +10,7 @@ use crate::plan::{
 use types::datum::Datum;
 use types::ops::resolve_aggregate;
 
-/// Removes what a plan computes beside these columns.
+/// Removes the computation of columns of a plan other than the used ones.
 pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
     if statement::plants::is_planted("unused_output_raises") {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
             drop_unused(left, used);
             drop_unused(right, used);
         }
-        // All columns decide which rows there are, or more than one query reads them.
+        // All columns decide which rows there are, or the plan has several readers.
         Plan::Unit
         | Plan::Values(_)
         | Plan::Joins(_)
@@ -84,11 +84,11 @@ pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
     }
 }
 
-/// Notes that only these places of a join tree's rows are looked at, and drops what its queries compute beside them.
+/// Notes that only these slots of a join tree's rows are read, and removes unused columns of its subqueries.
 pub(super) fn need(tree: &mut JoinTree, used: &Slots) {
     tree.needed = Some(used.clone());
     let mut all = used.clone();
-    // Looking never fails, but for a statement that must end, of which nothing is used.
+    // The error is dropped: the walk fails only if the statement is cancelled, and then nothing of it is used.
     let _ = children_of_group(&tree.group, &mut |child, deeper| {
         add_child(&mut all, child, deeper);
         Ok(())
@@ -115,7 +115,7 @@ fn drop_in_group(group: &mut JoinGroup, slots: &Slots) {
     }
 }
 
-/// Makes an aggregate a count, which looks at nothing.
+/// Replaces an aggregate by `count(*)`, which has no arguments to compute.
 fn count_instead(call: &mut AggregateCall) {
     if let Ok(Some(count)) = resolve_aggregate("count", &[]) {
         *call = AggregateCall {
@@ -130,7 +130,7 @@ fn count_instead(call: &mut AggregateCall) {
     }
 }
 
-/// Makes a window function the number of the row, which looks at nothing.
+/// Replaces a window function by `row_number()`, which has no arguments to compute.
 fn number_instead(call: &mut WindowCall) {
     *call = WindowCall {
         function: WindowFunction::RowNumber,
@@ -146,7 +146,7 @@ fn number_instead(call: &mut WindowCall) {
     };
 }
 
-/// Returns the number of places of a row over which window functions are computed.
+/// Returns the width of a row over which window functions are computed.
 fn width_of(plan: &Plan) -> Option<usize> {
     match plan {
         Plan::Unit => Some(0),
