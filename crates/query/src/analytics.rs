@@ -1,7 +1,7 @@
-//! The analytics path as a session sees it: who can run a bound plan over a snapshot, on threads of their own.
+//! Analytics path of a session: runs bound plans over a snapshot, on threads of its own.
 //!
-//! **Invariant:** a run is told of its end exactly once, whatever happens; after `Analysis::cancel` its session need not
-//! wait for it. Nothing here names what runs the plans, so that only one crate compiles it.
+//! **Invariant:** each run reports its end exactly once, whatever happens, and its session need not wait for it after
+//! `Analysis::cancel`. Nothing here names the engine that runs the plans, so only one crate compiles that engine.
 
 use crate::explain::ExplainNode;
 use crate::plan::Plan;
@@ -18,82 +18,82 @@ use types::SqlType;
 use types::datum::Datum;
 use types::ops::CallContext;
 
-/// Runs plans that only read.
+/// Executor of read-only plans.
 pub trait Analytics: Send + Sync {
-    /// Makes a plan ready to run.
+    /// Prepares a plan for execution.
     ///
     /// # Errors
-    /// `0A000` for what this path cannot do exactly as PostgreSQL does.
+    /// Fails with `0A000` if this path cannot run the plan exactly as PostgreSQL would.
     fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>>;
 }
 
 /// A bound query.
 #[derive(Clone, Copy, Debug)]
 pub struct AnalyticsQuery<'q> {
-    /// What it does.
+    /// Logical plan of the query.
     pub plan: &'q Plan,
-    /// Types of its parameters.
+    /// Types of the parameters.
     pub parameters: &'q [SqlType],
-    /// Types of its columns.
+    /// Types of the result columns.
     pub columns: &'q [SqlType],
-    /// Context of calls, for values that decide if the plan can run.
+    /// Context of calls, for values that decide whether the plan can run.
     pub context: &'q Arc<dyn CallContext>,
 }
 
-/// A plan that is ready. It keeps no snapshot, and may run many times, at once too.
+/// A prepared plan. It keeps no snapshot, and may run many times, also concurrently.
 pub trait AnalyticsPlan: Send + Sync {
-    /// Starts a run. `finish` is called once, on any thread, perhaps before this returns.
+    /// Starts a run. `finish` is called once, on any thread, possibly before this function returns.
     ///
     /// # Errors
-    /// What is found before anything runs; `finish` is not called then.
+    /// Fails with an error that is found before anything runs; `finish` is not called then.
     fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>>;
 
-    /// The operators that a run would have.
+    /// Returns the operators that a run would have.
     ///
     /// # Errors
-    /// As [`AnalyticsPlan::start`].
+    /// Fails as [`AnalyticsPlan::start`] does.
     fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode>;
 }
 
-/// What a run is given.
+/// Arguments of a run.
 #[derive(Clone)]
 pub struct AnalyticsStart {
-    /// What it sees.
+    /// Snapshot that the run reads.
     pub snapshot: Arc<Snapshot>,
     /// Values of the parameters.
     pub parameters: Vec<Datum>,
-    /// Context of calls, as the statement found it.
+    /// Context of calls, as of the start of the statement.
     pub context: Arc<dyn CallContext>,
     /// Memory that the session's statements hold.
     pub holdings: Arc<SessionHoldings>,
-    /// How important it is.
+    /// Scheduling class of the run.
     pub class: Class,
-    /// It fails with `57014` when it takes longer.
+    /// Deadline of the run, after which it fails with `57014`.
     pub deadline: Option<Instant>,
-    /// Whether the answer tells what each operator did: `EXPLAIN ANALYZE`.
+    /// True if the answer includes statistics of each operator, for `EXPLAIN ANALYZE`.
     pub analyze: bool,
-    /// Queue for the rows. A run that cannot fail at a row puts them there as they come, and counts them in
+    /// Queue for the rows. A run that cannot fail at a row sends its rows there as they come, and counts them in
     /// [`AnalyticsAnswer::streamed`].
     pub stream: Option<Arc<Stream<ResultPiece>>>,
 }
 
-/// What a run found.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct AnalyticsAnswer {
-    /// Its rows, of exactly the plan's types.
+    /// Rows of exactly the plan's types.
     pub rows: Vec<Box<[Datum]>>,
-    /// Number of rows that have gone to [`AnalyticsStart::stream`] instead.
+    /// Number of rows that were sent to [`AnalyticsStart::stream`] instead.
     pub streamed: u64,
-    /// What was done for them, if that was asked for.
+    /// Statistics of the run, if the caller asked for them.
     pub report: Option<AnalyticsReport>,
     bytes: usize,
 }
 
 impl AnalyticsAnswer {
-    /// With these rows, too.
+    /// Appends rows.
     ///
     /// # Errors
-    /// `53200` when that is more than a statement may keep, on whatever path.
+    /// Fails with `53200` if the result exceeds the memory of a statement, which is the same on every path.
     pub fn add(&mut self, rows: Vec<Box<[Datum]>>) -> SqlResult<()> {
         self.bytes += rows.iter().map(|row| bytes_of(row)).sum::<usize>();
         if SMALL_BYTES < self.bytes {
@@ -111,24 +111,24 @@ impl AnalyticsAnswer {
     }
 }
 
-/// What a run did.
+/// Statistics of a run.
 #[derive(Debug, Default)]
 pub struct AnalyticsReport {
-    /// Its operators.
+    /// Tree of the operators.
     pub plan: ExplainNode,
-    /// Rows that its scans read where frozen blocks have them.
+    /// Number of rows that scans read in place, from frozen blocks.
     pub rows_in_place: u64,
-    /// Rows that they gathered, because they were hot.
+    /// Number of rows that scans copied, because they were hot.
     pub rows_copied: u64,
-    /// Its stages, in their order.
+    /// Stages of the run with their durations, in order.
     pub stages: Vec<(&'static str, Duration)>,
 }
 
-/// Is told how a run ended.
+/// Callback for the end of a run.
 pub type AnalyticsFinish = Box<dyn FnOnce(SqlResult<AnalyticsAnswer>) + Send>;
 
-/// A run under way.
+/// Handle of a run in progress.
 pub trait AnalyticsRun: Send + Sync {
-    /// Makes it end soon.
+    /// Asks the run to end soon.
     fn cancel(&self);
 }

@@ -1,18 +1,18 @@
-//! Statements that change rows, as the binder makes them and the executor runs them.
+//! Data-modifying statements, as the binder builds them and the executor runs them.
 //!
-//! **Invariant:** an input's row has the columns of the table that is changed side by side from `first` on, its row id behind
-//! them. Expressions are over that whole row, so that it can be judged anew with the table's columns replaced.
+//! **Invariant:** a row of the input has the columns of the target table adjacent from `first` on, followed by the row
+//! id. Expressions refer to that whole row, so that they can be rechecked with a newer version of the target's columns.
 
 pub use crate::constraints::ConstraintRules;
 use crate::plan::{Expr, Plan};
 use catalog::TableInfo;
 use std::sync::Arc;
 
-/// A statement that changes rows.
+/// Data-modifying statement.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Change {
-    /// Rows of all columns, in order.
+    /// INSERT. The input's rows have all columns, in the table's order.
     Insert {
         table: Arc<TableInfo>,
         input: Plan,
@@ -31,7 +31,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The table that is changed.
+    /// Returns the target table.
     pub fn table(&self) -> &Arc<TableInfo> {
         match self {
             Change::Insert { table, .. } => table,
@@ -39,7 +39,7 @@ impl Change {
         }
     }
 
-    /// Whether the condition or a new value has a query in it.
+    /// True if the condition or a new value contains a subquery.
     pub fn has_query(&self) -> bool {
         let in_values = |assignments: &Assignments| {
             assignments.values.iter().any(|value| match value {
@@ -61,7 +61,7 @@ impl Change {
         }
     }
 
-    /// Its command tag.
+    /// Returns the command tag.
     pub fn tag(&self) -> &'static str {
         match self {
             Change::Insert { .. } => "INSERT 0",
@@ -71,28 +71,28 @@ impl Change {
     }
 }
 
-/// A change, and what it returns of each row. An insert's expressions are over the table's columns; the others' are over the
-/// input's row, with the table's columns as they are after an update, or were before a delete.
+/// Data-modifying statement with `RETURNING`. For INSERT, its expressions refer to the table's columns; for the others
+/// to the input's row, with the table's columns as they are after an UPDATE or were before a DELETE.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Modify {
     pub change: Change,
     pub returning: Option<Vec<Expr>>,
-    /// Statements of its `WITH` that change rows.
+    /// Data-modifying statements of its `WITH`.
     pub with: Vec<Arc<Modify>>,
 }
 
-/// What becomes of a row whose key exists.
+/// Bound `ON CONFLICT` clause: the action for a row whose key exists.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct OnConflict {
-    /// The indexes that count, by position.
+    /// Arbiter indexes, by position.
     pub arbiters: Vec<usize>,
-    /// Nothing: the row is left out.
+    /// Update of the existing row; with `None`, the proposed row is skipped.
     pub update: Option<ConflictUpdate>,
 }
 
-/// `DO UPDATE`, over the row that is there, its id, and the row that was to be inserted.
+/// `DO UPDATE`. Its row has the existing row, the row id, and the row proposed for insertion.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ConflictUpdate {
@@ -100,7 +100,7 @@ pub struct ConflictUpdate {
     pub condition: Option<Expr>,
 }
 
-/// `SET`: each column that it names, once, and the values in the same order.
+/// `SET` clause: the target columns, each once, and their values in the same order.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Assignments {
@@ -110,34 +110,34 @@ pub struct Assignments {
 
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-/// The value of one column, or of several.
+/// New value of one column, or of several.
 pub enum NewValue {
     One(Expr),
-    /// The one row of a query, of so many columns; nulls if it has none.
+    /// The single row of a subquery with `width` columns; nulls if it returns none.
     Row {
         plan: Box<Plan>,
         width: usize,
     },
 }
 
-/// Which rows.
+/// Rows to update or delete.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ChangeTarget {
     pub table: Arc<TableInfo>,
     pub input: Plan,
-    /// Where the table's columns begin.
+    /// Slot of the table's first column.
     pub first: usize,
-    /// To be looked at again when the row has changed meanwhile; over the input's row.
+    /// Qual over the input's row, which is rechecked if the row has changed in the meantime.
     pub condition: Option<Expr>,
-    /// Whether the input may have a row of the table more than once.
+    /// True if the input may have a row of the table more than once.
     pub is_joined: bool,
-    /// The columns that anybody looks at, if that is known and not all: the others may be left out.
+    /// Columns that are read, if they are known and not all; the others may be left out.
     pub needed: Option<Vec<usize>>,
 }
 
 impl ChangeTarget {
-    /// The column with the row's id.
+    /// Returns the slot of the row id.
     pub fn row_id(&self) -> usize {
         self.first + self.table.columns.len()
     }

@@ -1,7 +1,7 @@
-//! What a statement that changes rows must keep true, bound once with it: checks, and references in both directions.
+//! Constraints that a data-modifying statement checks, bound together with it: CHECK constraints, and foreign keys in
+//! both directions.
 //!
-//! **Invariant:** the rules of a statement cover each table that it can change, by its own words or by what a reference does in
-//! consequence.
+//! **Invariant:** they cover every table that the statement can change, directly or by referential actions.
 
 use crate::plan::Expr;
 use catalog::{ForeignAction, TableInfo};
@@ -9,27 +9,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use types::Kind;
 
-/// The rules of a statement, by the tables' numbers.
+/// Constraints of a statement, by table.
 #[derive(Clone, Debug, Default)]
 pub struct ConstraintRules {
-    /// Rules of each table, by its OID.
+    /// Constraints of each table, by its OID.
     pub tables: BTreeMap<u32, TableRules>,
 }
 
-/// The rules of one table.
+/// Constraints of one table.
 #[derive(Clone, Debug)]
 pub struct TableRules {
     /// Table.
     pub table: Arc<TableInfo>,
-    /// Names and conditions, in the order of their names.
+    /// CHECK constraints by name, in the order of their names.
     pub checks: Vec<(String, Expr)>,
-    /// Its references, in the order of their making.
+    /// Foreign keys of the table, in order of creation.
     pub references: Vec<OutgoingReference>,
-    /// References to it, likewise.
+    /// Foreign keys that refer to the table, in order of creation.
     pub referenced: Vec<IncomingReference>,
 }
 
-/// A reference, seen from the table that refers.
+/// Foreign key, as seen from the referencing table.
 #[derive(Clone, Debug)]
 pub struct OutgoingReference {
     /// Name of the constraint.
@@ -40,39 +40,39 @@ pub struct OutgoingReference {
     pub parent: Arc<TableInfo>,
     /// Referenced columns, in the order of `columns`.
     pub parent_columns: Vec<usize>,
-    /// The parent's unique index of these.
+    /// Unique index of the parent on these columns.
     pub parent_index: usize,
     /// True with `MATCH FULL`.
     pub match_full: bool,
 }
 
-/// A reference, seen from the table that is referred to.
+/// Foreign key, as seen from the referenced table.
 #[derive(Clone, Debug)]
 pub struct IncomingReference {
     /// Name of the constraint.
     pub name: String,
     /// Referenced columns.
     pub columns: Vec<usize>,
-    /// The unique index of these.
+    /// Unique index on these columns.
     pub index: usize,
     /// Referencing table.
     pub child: Arc<TableInfo>,
     /// Referencing columns, in the order of `columns`.
     pub child_columns: Vec<usize>,
-    /// The kinds as which values of these are compared with the key.
+    /// Types by which the referencing columns are compared with the key.
     pub compared: Vec<Kind>,
-    /// An index of the child that begins with these, in any order.
+    /// Index of the child that starts with the referencing columns, in any order.
     pub child_index: Option<usize>,
-    /// `ON DELETE`
+    /// Action of `ON DELETE`.
     pub on_delete: ForeignAction,
-    /// `ON UPDATE`
+    /// Action of `ON UPDATE`.
     pub on_update: ForeignAction,
-    /// Of the child's columns, for `SET DEFAULT`.
+    /// Defaults of the referencing columns, for `SET DEFAULT`.
     pub defaults: Vec<Expr>,
 }
 
-/// The kind as which values of a column are compared with those of the key that it refers to. That is the key's equality:
-/// strings that refer to a `char(n)` are compared as such, without the blanks at the end.
+/// Returns the type by which a referencing column is compared with the key. The comparison is the key's equality:
+/// strings that refer to a `char(n)` are compared as such, without trailing blanks.
 pub fn compared(child: Kind, parent: Kind) -> Kind {
     match (child, parent) {
         (Kind::Text | Kind::Varchar, Kind::Bpchar) => parent,
@@ -81,12 +81,12 @@ pub fn compared(child: Kind, parent: Kind) -> Kind {
 }
 
 impl TableRules {
-    /// True without any rule.
+    /// True if there are no constraints.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty() && self.references.is_empty() && self.referenced.is_empty()
     }
 
-    /// Whether a row may refer to another of the same table.
+    /// True if a row may refer to another row of the same table.
     pub fn refers_to_itself(&self) -> bool {
         self.references.iter().any(|reference| reference.parent.oid == self.table.oid)
     }

@@ -1,105 +1,105 @@
-//! Operators of a plan as `EXPLAIN` shows them, and what they did.
+//! Operators of a plan for `EXPLAIN`, with their statistics.
 //!
-//! **Invariant:** a figure that was not measured is not written.
+//! **Invariant:** a figure that was not measured is not shown.
 
-/// One operator of a plan.
+/// Operator of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExplainNode {
-    /// Where it stands, if it is no plain input of the one above: `SubPlan 1`, `CTE x`.
+    /// Label of an operator that is not a plain input of its parent: `SubPlan 1`, `CTE x`.
     pub label: Option<String>,
-    /// `Seq Scan`.
+    /// Name of the operator: `Seq Scan`.
     pub name: String,
-    /// Its type in JSON, if it is another word.
+    /// Node type in JSON, if it differs from the name.
     pub kind: Option<&'static str>,
-    /// What it is done to: ` on orders o`. In JSON it is among the facts.
+    /// Object of the operator: ` on orders o`. In JSON it is one of the facts.
     pub target: String,
-    /// What else there is to say.
+    /// Further properties.
     pub facts: Vec<ExplainFact>,
-    /// How many rows it has at most, if that is known without counting.
+    /// Upper bound of the number of rows, if it is known without counting.
     pub rows_max: Option<u64>,
-    /// What it did, if it was watched.
+    /// Statistics of execution, if it was instrumented.
     pub actual: Option<ActualCounts>,
-    /// Its inputs.
+    /// Inputs of the operator.
     pub inputs: Vec<ExplainNode>,
 }
 
-/// Something to say about an operator.
+/// Property of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainFact {
-    /// What it is.
+    /// Name of the property.
     pub name: &'static str,
-    /// It.
+    /// Value of the property.
     pub value: FactValue,
-    /// Where it is told.
+    /// Conditions under which it is shown.
     pub told: FactVisibility,
 }
 
-/// A value.
+/// Value of a property.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum FactValue {
     Text(String),
     List(Vec<String>),
     Count(u64),
-    /// Milliseconds.
+    /// Time in milliseconds.
     Ms(f64),
 }
 
-/// Where a fact is told.
+/// Visibility of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactVisibility {
-    /// Always.
+    /// Shown in every format.
     Always,
-    /// Only in JSON: in text it is behind the operator's name.
+    /// Shown in JSON only; in text it follows the operator's name.
     InJson,
-    /// If it is asked for by VERBOSE.
+    /// Shown with VERBOSE.
     Verbose,
 }
 
-/// What an operator did.
+/// Statistics of an operator's execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ActualCounts {
-    /// Rows in all.
+    /// Total number of rows.
     pub rows: u64,
-    /// How often it was begun.
+    /// Number of executions.
     pub loops: u64,
-    /// To the first row and to the end, its inputs included, in nanoseconds over all loops.
+    /// Nanoseconds to the first row and to the end, inputs included, summed over all loops.
     pub times: Option<(u64, u64)>,
 }
 
 impl ExplainNode {
-    /// An operator without anything else.
+    /// Operator with nothing but a name.
     pub fn new(name: impl Into<String>) -> ExplainNode {
         ExplainNode { name: name.into(), ..ExplainNode::default() }
     }
 
-    /// Over these inputs.
+    /// Adds inputs.
     #[must_use]
     pub fn over(mut self, inputs: impl IntoIterator<Item = ExplainNode>) -> ExplainNode {
         self.inputs.extend(inputs);
         self
     }
 
-    /// With this to say.
+    /// Adds a property.
     #[must_use]
     pub fn fact(mut self, name: &'static str, value: FactValue) -> ExplainNode {
         self.facts.push(ExplainFact { name, value, told: FactVisibility::Always });
         self
     }
 
-    /// Called so in JSON.
+    /// Sets the node type in JSON.
     #[must_use]
     pub fn kind(self, kind: &'static str) -> ExplainNode {
         ExplainNode { kind: Some(kind), ..self }
     }
 
-    /// Done to this.
+    /// Sets the object of the operator.
     #[must_use]
     pub fn target(self, target: String) -> ExplainNode {
         ExplainNode { target, ..self }
     }
 
-    /// With this to say in JSON.
+    /// Adds a property that is shown in JSON only.
     #[must_use]
     pub fn in_json(mut self, name: &'static str, value: impl Into<String>) -> ExplainNode {
         self.facts.push(ExplainFact { name, value: FactValue::Text(value.into()), told: FactVisibility::InJson });

@@ -1,7 +1,7 @@
-//! Statements bound to the catalog: names, types, plans, changes of rows.
+//! Statements bound to the catalog: names, types, plans, data-modifying statements.
 //!
-//! A statement goes from its syntax tree through [`bind`] (names and types) and `rewrite` to a logical plan ([`plan`]), which
-//! analytics lowers and [`planner`] turns into a plan for the row executor.
+//! [`bind`] resolves the names and types of a syntax tree, and `rewrite` simplifies the result to a logical plan
+//! ([`plan`]). Analytics lowers that plan, while [`planner`] turns it into a plan for the row executor.
 //!
 //! # Layers
 //!

@@ -19,7 +19,7 @@ pub enum ResultPiece {
     Copy(CopyPiece),
 }
 
-/// Rows of a result as columns, which stay as the query made them until the rows are written.
+/// Rows of a result in columnar form, as analytics has computed them. They are converted when they are written.
 pub trait RowBatch: fmt::Debug + Send + Sync {
     /// Returns the number of rows.
     fn rows_count(&self) -> usize;
@@ -27,7 +27,7 @@ pub trait RowBatch: fmt::Debug + Send + Sync {
     /// Returns a reader of the values.
     ///
     /// # Errors
-    /// `XX000` for columns of other types than were planned.
+    /// Fails with `XX000` if the columns do not have the planned types.
     fn reader(&self) -> SqlResult<Box<dyn BatchReader + '_>>;
 }
 
@@ -39,14 +39,14 @@ pub trait BatchReader: Send + Sync {
     /// Returns the value of a row in a column.
     ///
     /// # Errors
-    /// `XX000` for bytes that are no value of the column's type.
+    /// Fails with `XX000` for bytes that are not a value of the column's type.
     fn value(&self, row: usize, column: usize) -> SqlResult<BatchValue<'_>>;
 }
 
-/// Value of a [`RowBatch`], which lends its texts and bytes.
+/// Value of a [`RowBatch`], which borrows its texts and bytes.
 #[derive(Debug)]
 pub enum BatchValue<'b> {
-    /// Text. A `char(n)` has blanks behind it.
+    /// Text. A `char(n)` is followed by blanks.
     Text {
         /// Text without these blanks.
         text: &'b str,
@@ -55,7 +55,7 @@ pub enum BatchValue<'b> {
     },
     /// `bytea`.
     Bytes(&'b [u8]),
-    /// Value of another type, or NULL. Those of fixed size allocate nothing.
+    /// Value of another type, or NULL. Values of fixed size do not allocate.
     Datum(Datum),
 }
 
@@ -76,10 +76,10 @@ impl BatchValue<'_> {
     }
 }
 
-/// Returns the rows of a batch, for those who keep them.
+/// Copies the rows of a batch, for callers that keep them.
 ///
 /// # Errors
-/// Those of the reader.
+/// Fails as the reader does.
 pub fn rows_of(batch: &dyn RowBatch) -> SqlResult<Rows> {
     let reader = batch.reader()?;
     let value = |row, column| reader.value(row, column).map(BatchValue::into_datum);
@@ -87,32 +87,32 @@ pub fn rows_of(batch: &dyn RowBatch) -> SqlResult<Rows> {
     (0..batch.rows_count()).map(row).collect()
 }
 
-/// Messages of `COPY … TO STDOUT`, one behind the other.
+/// Consecutive messages of `COPY … TO STDOUT`.
 #[derive(Debug, Default)]
 pub struct CopyPiece {
-    /// Their data.
+    /// Data of the messages.
     pub data: Vec<u8>,
     /// Ends of the messages in the data.
     ends: Vec<usize>,
 }
 
 impl CopyPiece {
-    /// Ends a message: all data that were added since the last end.
+    /// Ends a message, which consists of all data since the previous end.
     pub fn end_message(&mut self) {
         self.ends.push(self.data.len());
     }
 
-    /// Returns the messages: a row each, or what stands before the first or behind the last.
+    /// Returns the messages: the rows, and the header and trailer of the format.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).filter_map(|(start, end)| self.data.get(start..*end))
     }
 }
 
-/// Bytes that a statement may keep: its result, what it sorts, what it groups.
+/// Maximal number of bytes that a statement may keep: its result, and rows that it sorts or groups.
 pub const BYTES_MAX: usize = 1 << 30;
 
-/// What a row takes, as the allocator counts it.
+/// Returns the bytes of a row, as the allocator counts them.
 pub fn bytes_of(row: &[Datum]) -> usize {
     let beside = |value: &Datum| match value {
         Datum::Text(text) => block_bytes(text.len()),
@@ -136,7 +136,7 @@ pub fn bytes_of(row: &[Datum]) -> usize {
     block_bytes(size_of_val(row)) + row.iter().map(beside).sum::<usize>()
 }
 
-/// A statement keeps more than [`BYTES_MAX`].
+/// Returns the error for a statement that keeps more than [`BYTES_MAX`].
 pub fn too_much() -> SqlError {
     SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
         .detail("The rows that the statement returns, sorts or groups take more than 1 GiB.")
