@@ -1,4 +1,4 @@
-//! Version of the binary: the package's, with the commit that is built.
+//! Version of the binary: that of the package, with the commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,10 +10,10 @@ fn main() {
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     match commit.as_deref().map(str::trim) {
         Some(commit) if !commit.is_empty() => println!("cargo::rustc-env=OVERTAKE_VERSION={version} ({commit})"),
-        // Sources without git, as from a package.
+        // There is no git in a source package.
         _ => println!("cargo::rustc-env=OVERTAKE_VERSION={version}"),
     }
-    // Another commit is checked out, or made. Paths that are not there would make every build a new one.
+    // A checkout or a new commit changes these files. Cargo would rebuild every time for a path that does not exist.
     for file in ["../../.git/HEAD", "../../.git/logs/HEAD"] {
         if Path::new(file).exists() {
             println!("cargo::rerun-if-changed={file}");

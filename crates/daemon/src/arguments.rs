@@ -1,4 +1,4 @@
-//! Arguments of `serve`, and the settings that they come to.
+//! Arguments of `serve`, and the settings that result from them.
 
 use clap::Args;
 use proxy::Url;
@@ -57,7 +57,7 @@ pub struct ServeArguments {
     pub console: Option<SocketAddr>,
 }
 
-/// An address or a name, with its port.
+/// Parses an address or a name with its port.
 fn address(text: &str) -> Result<(String, u16), String> {
     let (name, port) = text.rsplit_once(':').ok_or("it is no ADDRESS:PORT")?;
     let port = port.parse().map_err(|error| format!("port \"{port}\": {error}"))?;
@@ -67,7 +67,7 @@ fn address(text: &str) -> Result<(String, u16), String> {
     Ok((text.to_owned(), port))
 }
 
-/// An address of this machine for itself: the console has no password.
+/// Parses a loopback address. The console accepts no others because it has no password.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| "it is no ADDRESS:PORT".to_owned())?;
     match address.ip().is_loopback() {
@@ -77,10 +77,10 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl ServeArguments {
-    /// Settings of file, environment and flags.
+    /// Reads the settings of file, environment and flags.
     ///
     /// # Errors
-    /// A setting that is unknown, or a value that it does not take.
+    /// Fails if a setting is unknown or does not take its value.
     pub fn settings(&self) -> Result<Defaults, OptionError> {
         let mut settings = Defaults::default();
         let variables =

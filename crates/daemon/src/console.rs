@@ -1,4 +1,4 @@
-//! The console's page, beside the server.
+//! Page of the console, beside the server.
 
 use crate::process::announce;
 use anyhow::Context;
@@ -12,17 +12,17 @@ use std::thread::{self, JoinHandle};
 use types::Datum;
 use types::table::NamedRows;
 
-/// Ends with this object.
+/// Server of the console's page, which stops when it is dropped.
 pub struct Console {
     shutdown: Shutdown,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Console {
-    /// Takes the address and serves there what the door says that counts at the moment, if there is to be a page.
+    /// Binds the address, if there is one, and serves the page of the current door.
     ///
     /// # Errors
-    /// A [`Refusal`]: the address is taken, or not ours.
+    /// Fails with a [`Refusal`] if the address is in use or does not belong to this machine.
     pub fn start(
         address: Option<SocketAddr>,
         door: impl Fn() -> Door + Send + Sync + 'static,
@@ -47,7 +47,7 @@ impl Drop for Console {
     fn drop(&mut self) {
         self.shutdown.trigger();
         if let Some(thread) = self.thread.take() {
-            // It has told what it died of.
+            // The thread has logged its error.
             drop(thread.join());
         }
     }
@@ -94,13 +94,13 @@ fn rows(lines: NamedRows) -> Vec<Row> {
     lines.into_iter().map(|line| row(line).collect()).collect()
 }
 
-/// What the gate's views are made of.
+/// Converts a value of the gate's views.
 fn json(value: &Datum) -> Value {
     match value {
         Datum::Null => Value::Null,
         Datum::Bool(value) => (*value).into(),
         Datum::Int8(value) => (*value).into(),
-        // What is no number is null.
+        // A float that JSON cannot represent becomes null.
         Datum::Float8(value) => (*value).into(),
         Datum::Text(text) => text.to_string().into(),
         other => format!("{other:?}").into(),

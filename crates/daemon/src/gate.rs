@@ -1,4 +1,4 @@
-//! `serve` before other servers: the gate, without a database of its own.
+//! `serve` in front of other servers: the gate without a database of its own.
 
 use crate::arguments::ServeArguments;
 use crate::console::Console;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Real-time priority of threads that read the network.
+/// Real-time priority of the threads that read the network.
 const NETWORK_PRIORITY: i32 = 1;
 
-/// Configuration of a process that serves, from its settings.
+/// Configuration of a serving process, derived from its settings.
 pub struct ServerSetup {
     /// Settings of file, environment and flags.
     pub settings: Defaults,
     /// Configuration of the network.
     pub config: Config,
-    /// Limits of the process's memory, which count already.
+    /// Memory limits of the process, which are already in force.
     pub limits: MemoryLimits,
-    /// Heaps of the network's threads, once these have begun.
+    /// Heaps of the network's threads, as soon as these have started.
     pub heaps: Heaps,
 }
 
@@ -39,10 +39,10 @@ pub fn refused(error: &OptionError) -> Refusal {
 }
 
 impl ServerSetup {
-    /// Prepares the configuration. `default` is the gate's limit where the settings say none.
+    /// Prepares the configuration. `default` is the gate's limit if the settings specify none.
     ///
     /// # Errors
-    /// A [`Refusal`] for settings that cannot be used.
+    /// Fails with a [`Refusal`] for settings that cannot be used.
     pub fn new(arguments: &ServeArguments, default: &str) -> anyhow::Result<ServerSetup> {
         let settings = arguments.settings().map_err(|error| refused(&error))?;
         let mut config = Config::from_settings(&settings).map_err(|error| refused(&error))?;
@@ -56,7 +56,7 @@ impl ServerSetup {
     }
 }
 
-/// Sets the first steps of threads that read the network. Their heaps are known once they have begun.
+/// Registers the first steps of the network's threads, whose heaps are known only once they have started.
 fn set_network_threads(config: &mut Config, is_realtime: bool) -> Heaps {
     let heaps = Heaps::default();
     let begun = {
@@ -77,10 +77,10 @@ fn set_network_threads(config: &mut Config, is_realtime: bool) -> Heaps {
     heaps
 }
 
-/// Runtime of the thread that takes connections; sessions have threads of their own.
+/// Creates the runtime of the thread that accepts connections; sessions have threads of their own.
 ///
 /// # Errors
-/// The system has no room for it.
+/// Fails if the system has no resources for it.
 pub fn runtime() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("the server's runtime")
 }
@@ -88,10 +88,11 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 /// Serves clients of other servers until it is stopped.
 ///
 /// # Errors
-/// A [`Refusal`] for settings that cannot be used, and for an address that is taken or not ours; whatever ends the server.
+/// Fails with a [`Refusal`] for settings that cannot be used, and for an address that is in use or does not belong to
+/// this machine; otherwise with the error that ends the server.
 pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let runtime = runtime()?;
-    // Heard from the very beginning: by default the signal ends the process.
+    // The handler is installed first because the signal ends the process by default.
     let hangups = {
         let _inside = runtime.enter();
         signal(SignalKind::hangup()).context("SIGHUP")?
@@ -100,7 +101,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let url = Url::joined(arguments.upstream.iter().cloned());
     let url = url.map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
     if settings.number("overtake.network_threads") == 0 {
-        // They only pass messages on, and one that is busy sleeps less often than two that are not.
+        // These threads only forward messages, and one busy thread sleeps less often than two idle ones.
         config.network_threads = (os::cpus().len() / 2).max(1);
     }
     let mut options = UpstreamOptions::from_settings(&settings).map_err(|error| refused(&error))?;
@@ -113,7 +114,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
         return Ok(());
     }
     if settings.get("hba_file").is_empty() && upstream.has_password() {
-        // Trust would lend the password of the URL's role to every user of this machine.
+        // Trust authentication would lend the password of the URL's role to every user of this machine.
         config.rules = HbaRule::of_a_gate_with_passwords();
     }
     let network_begun = Arc::clone(&config.network_begun);

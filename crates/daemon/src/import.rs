@@ -1,7 +1,7 @@
-//! `overtake import-pgbouncer`: the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.
+//! `overtake import-pgbouncer`: converts a `pgbouncer.ini` to a configuration of `overtake serve`.
 //!
-//! **Invariant:** every line of the file is accounted for: it becomes a setting, a part of the command, or a comment that says
-//! why it has no counterpart.
+//! **Invariant:** every line of the file is accounted for: it becomes a setting, a part of the command, or a comment with
+//! the reason why it has no counterpart.
 
 use clap::Args;
 use host::refusal::Refusal;
@@ -21,7 +21,7 @@ pub struct ImportArguments {
 /// Prints the configuration.
 ///
 /// # Errors
-/// The file cannot be read, or is none of PgBouncer's.
+/// Fails if the file cannot be read, or is not a configuration of PgBouncer.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
     let name = arguments.file.display();
     let text = std::fs::read_to_string(&arguments.file).map_err(|error| Refusal::new(format!("{name}: {error}")))?;
@@ -83,19 +83,19 @@ impl Ini {
     }
 }
 
-/// Counterpart of a setting.
+/// Counterpart of a PgBouncer setting.
 enum Counterpart {
     /// Setting of this name with this value.
     Setting(&'static str, String),
-    /// Setting of this name with this value, which is not all: the text says what else to do.
+    /// Setting of this name with this value, which needs another step; the text describes it.
     SettingAnd(&'static str, String, &'static str),
-    /// Nothing has to be done, for this reason.
+    /// No setting is needed, for this reason.
     Needless(&'static str),
-    /// There is none; the text says what to do instead.
+    /// No counterpart exists; the text describes an alternative.
     Missing(&'static str),
 }
 
-/// Text of the configuration.
+/// Returns the text of the configuration.
 fn converted(file: &Ini, name: &str) -> String {
     let mut text = format!("# Made from {name} by `overtake import-pgbouncer`.\n");
     let upstreams = upstreams(file, &mut text);
@@ -136,7 +136,7 @@ fn converted(file: &Ini, name: &str) -> String {
     text
 }
 
-/// URLs of the servers, and comments on the databases that cannot be reached by their names.
+/// Returns the URLs of the servers, and adds comments on databases that cannot be reached by their names.
 fn upstreams(file: &Ini, text: &mut String) -> Vec<String> {
     let mut hosts: BTreeMap<String, ()> = BTreeMap::new();
     for line in &file.databases {
@@ -177,7 +177,7 @@ fn upstreams(file: &Ini, text: &mut String) -> Vec<String> {
         };
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
         let mut target = format!("postgres://{user}:PASSWORD@{host}:{port}");
-        // One URL for each server: its database is the one to which Overtake itself connects.
+        // There is one URL for each server; Overtake itself connects to the database in it.
         if !hosts.keys().any(|known| known.starts_with(&format!("{target}/")) && known.ends_with(&query)) {
             let _ = write!(target, "/{database}{query}");
             hosts.insert(target, ());
@@ -186,7 +186,7 @@ fn upstreams(file: &Ini, text: &mut String) -> Vec<String> {
     hosts.into_keys().collect()
 }
 
-/// Parameters of a database's connection string. Values may stand in single quotes.
+/// Parses the parameters of a database's connection string. Values may be in single quotes.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut words = Vec::new();
     let mut rest = text.trim();
@@ -202,7 +202,7 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     words
 }
 
-/// Seconds of PgBouncer as a value of ours.
+/// Converts seconds of PgBouncer to a value with a unit.
 fn seconds(line: &IniLine) -> String {
     if line.value.chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
         format!("{}s", line.value)
@@ -217,8 +217,8 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
     match &*line.name {
         "listen_addr" => Setting("listen_addresses", value()),
         "listen_port" => Setting("port", value()),
-        // An empty folder and a timeout of 0 switch off in PgBouncer what is off by default here. The arms that follow
-        // them translate all other values.
+        // An empty directory and a timeout of 0 switch features off that are off by default here. The arms after them
+        // convert all other values.
         "unix_socket_dir" if line.value.is_empty() => Needless("no socket is the default"),
         "unix_socket_dir" => Setting("unix_socket_directories", value()),
         "max_client_conn" => Setting("max_connections", value()),
@@ -236,8 +236,8 @@ fn counterpart(line: &IniLine, file: &Ini) -> Counterpart {
         ),
         "auth_user" => Needless("the user of the URL reads passwords"),
         "auth_hba_file" => Setting("hba_file", value()),
-        // No method of PgBouncer becomes a line of `pg_hba.conf` by itself: the import does not guess who may connect
-        // from where.
+        // No method of PgBouncer corresponds to a single line of `pg_hba.conf`: the import does not guess which clients
+        // may connect from which addresses.
         "auth_type" => match &*line.value {
             "hba" => Needless("hba_file has the rules"),
             "trust" | "any" | "scram-sha-256" => Missing(
@@ -346,7 +346,7 @@ novel_setting = 1
         assert!(text.contains("pool_size=5 of the database report"), "{text}");
     }
 
-    /// Goal: the configuration can be used as it is printed: it has only known settings, with values that they take.
+    /// Goal: the printed configuration can be used: all its settings are known and take their values.
     #[test]
     fn the_configuration_is_accepted() {
         let folder = tempfile::tempdir().unwrap();

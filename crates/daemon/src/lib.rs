@@ -1,5 +1,5 @@
-//! Process of a server: arguments and settings, limits of its memory, the console, and the commands that need no database of
-//! their own. The binaries `overtake` and `overtake-gate` are made of it.
+//! Process of a server: arguments and settings, memory limits, the console, and the commands that need no database of
+//! their own. The binaries `overtake` and `overtake-gate` are built on it.
 //!
 //! # Layers
 //!
@@ -19,5 +19,5 @@ pub use console::Console;
 pub use process::{ServiceState, announce, notify, run_command, until};
 pub use purge::{Heaps, MemoryLimits, Purging};
 
-/// Version with the commit that was built, where git knew it.
+/// Version with the commit, if git was available at build time.
 pub const VERSION: &str = env!("OVERTAKE_VERSION");

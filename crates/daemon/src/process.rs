@@ -1,4 +1,4 @@
-//! Begin and end of a process.
+//! Start and end of a process.
 
 use host::refusal::{self, Refusal};
 use host::say::{complain, say};
@@ -13,10 +13,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs a command of this process, and tells how it went.
+/// Runs a command of this process and reports its outcome.
 ///
-/// Exit codes: 0 it worked; 1 it failed; 2 the arguments or this machine do not allow it; 130 Ctrl-C ended a run that had not
-/// finished.
+/// Exit codes: 0 for success; 1 for failure; 2 if the arguments or this machine do not allow it; 130 if Ctrl-C ended an
+/// unfinished run.
 pub fn run_command(command: impl FnOnce(&Stop) -> anyhow::Result<()>) -> ExitCode {
     let ran = prepared().and_then(|stop| command(&stop));
     match ran {
@@ -30,13 +30,13 @@ pub fn run_command(command: impl FnOnce(&Stop) -> anyhow::Result<()>) -> ExitCod
 
 fn prepared() -> anyhow::Result<Stop> {
     preempt::self_test()?;
-    // Freed memory is kept: giving it back would take milliseconds inside the allocator, where nothing can interrupt.
+    // Freed memory is kept: returning it would take milliseconds inside the allocator, where nothing can interrupt.
     preempt::prepare_heap();
     init_tracing()?;
     Stop::install()
 }
 
-/// Messages go to standard error, so that a report on standard output stays clean. `OVERTAKE_LOG` filters them.
+/// Sends log messages to standard error, so that reports on standard output stay clean. `OVERTAKE_LOG` filters them.
 fn init_tracing() -> anyhow::Result<()> {
     let filter = match std::env::var("OVERTAKE_LOG") {
         Ok(filter) => filter.parse().map_err(|error| Refusal::new(format!("OVERTAKE_LOG: {error}")))?,
@@ -44,30 +44,30 @@ fn init_tracing() -> anyhow::Result<()> {
         Err(error) => return Err(Refusal::new(format!("OVERTAKE_LOG: {error}")).into()),
     };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr);
-    // A log that cannot be written must not end the server: the subscriber would panic with its complaint.
+    // A failure to write the log must not end the server: the subscriber would panic when it reports the failure.
     log.log_internal_errors(false).init();
     Ok(())
 }
 
-/// Prints where clients connect. A server whose standard output is gone serves all the same.
+/// Prints addresses for clients. A server whose standard output is closed keeps serving.
 pub fn announce(text: impl Display) {
     if let Err(error) = say(text) {
         tracing::warn!(%error, "an address cannot be printed");
     }
 }
 
-/// Ready when the process is to stop, of which the service manager is told.
+/// Completes when the process is asked to stop, and notifies the service manager.
 pub async fn until(stop: Stop) {
     let wait = move || while stop.wait(Duration::from_secs(3_600)).is_ok() {};
-    // It ends with the process at the latest.
+    // The waiting task ends with the process at the latest.
     let _ = tokio::task::spawn_blocking(wait).await;
     notify(ServiceState::Stopping);
 }
 
-/// State of a server, of which a service manager is told.
+/// State of a server in notifications to the service manager.
 #[derive(Clone, Copy, Debug)]
 pub enum ServiceState {
-    /// Clients can connect; after [`ServiceState::Reloading`], the settings were read again.
+    /// Clients can connect or, after [`ServiceState::Reloading`], the settings have been read again.
     Ready,
     /// The settings are being read again.
     Reloading,
@@ -75,8 +75,8 @@ pub enum ServiceState {
     Stopping,
 }
 
-/// Tells the service manager of a state of the server, by the protocol of sd_notify(3). Without a manager, which
-/// `NOTIFY_SOCKET` would name, it does nothing.
+/// Notifies the service manager of a state, by the protocol of sd_notify(3). It does nothing without a manager, which
+/// sets `NOTIFY_SOCKET`.
 pub fn notify(state: ServiceState) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&address, state) {
@@ -84,7 +84,7 @@ pub fn notify(state: ServiceState) {
     }
 }
 
-/// Sends a state to a socket: a path, or `@` and a name that is in no directory.
+/// Sends a state to a socket: a path, or `@` and an abstract name.
 fn send(address: &OsStr, state: ServiceState) -> io::Result<()> {
     let address = match address.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
@@ -103,7 +103,7 @@ fn send(address: &OsStr, state: ServiceState) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Text that arrives at a socket after a state was sent to this address.
+    /// Returns the text that arrives at a socket when a state is sent to this address.
     fn received(socket: &UnixDatagram, address: &OsStr, state: ServiceState) -> String {
         send(address, state).unwrap();
         let mut buffer = [0; 64];

@@ -1,12 +1,14 @@
-//! Memory of `overtake serve`: its limits, and the thread that gives free memory back to the system.
+//! Memory of `overtake serve`: its limits, and the thread that returns free memory to the system.
 //!
-//! **Invariant:** nobody who runs statements gives memory back: that thread does, outside of the allocator's guard, by calls of
-//! the kernel of at most 4 MB each. It samples the resident size, so that the limit holds for what the kernel counts, too.
+//! **Invariant:** threads that run statements never return memory. The purging thread does, outside of the allocator's
+//! guard, in system calls of at most 4 MB each. It also samples the resident size, so that the limit applies to the
+//! kernel's count, too.
 //!
-//! Free memory that will be wanted again costs a page fault for each page: with huge pages 0.2 ms of zeroing at once, and 5 ms where
-//! a hypervisor has to find the memory first, in whichever thread is the first to touch it. So some of it stays ([`Purger::slack`]),
-//! and the rest goes when nobody has used it for seconds ([`Unused`]); freed big blocks stay while blocks of their kind find other
-//! owners. Past half of the limit free memory goes at once, and the threads are asked for what is free in their heaps ([`Heaps`]).
+//! Memory that is returned and needed again costs a page fault for each page: with huge pages 0.2 ms of zeroing, and 5
+//! ms if a hypervisor has to find the memory first, in the thread that touches it first. Therefore some of it stays
+//! ([`Purger::slack`]), and the rest is returned after seconds without use ([`Unused`]). Big freed blocks stay as long
+//! as blocks of their kind are reused. Above half of the limit, free memory is returned at once, and threads are asked
+//! for the free parts of their heaps ([`Heaps`]).
 
 use anyhow::Context;
 use host::memory;
@@ -19,24 +21,25 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// Resident bytes that are no blocks: stacks, the allocator's own, what the program has changed of itself.
+/// Resident bytes outside of blocks: stacks, the allocator's own data, modified pages of the program.
 const BESIDE_BLOCKS: usize = 64 << 20;
-/// A machine or control group of less is small.
+/// Size below which a machine or control group counts as small.
 const SMALL: usize = 4 << 30;
 
-/// What the process may hold.
+/// Memory limits of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Blocks that the allocator has given out, as statements may fill them. The rest, an eighth of the setting, is a reserve for
-    /// what takes memory back, and for small statements.
+    /// Bytes of allocated blocks that statements may reach. The rest of the setting, an eighth, is a reserve for small
+    /// statements and for work that frees memory.
     pub held: usize,
     /// Resident bytes.
     pub resident: usize,
 }
 
 impl MemoryLimits {
-    /// Of a setting, of which 0 is half of what the machine or the control group has; a third of a small one, where what is no block,
-    /// and what sessions take until they are stopped, is a larger part.
+    /// Derives the limits from a setting. 0 means half of the memory of the machine or control group, or a third if
+    /// that is small: there, memory outside of blocks and the overshoot of sessions until they are stopped are a larger
+    /// part.
     pub fn of(setting: usize, available: usize) -> MemoryLimits {
         let most = match setting {
             0 if SMALL <= available => available / 2,
@@ -46,7 +49,8 @@ impl MemoryLimits {
         MemoryLimits { held: most - most / 8, resident: (most + most / 8).saturating_add(BESIDE_BLOCKS) }
     }
 
-    /// Sets the limits of this process. Where they are small, huge pages would waste a good part of them.
+    /// Sets the limits of this process, and disables huge pages if they are small, since these would waste a good part
+    /// of them.
     pub fn set(self) {
         preempt::memory::set_limit_bytes(self.held);
         preempt::memory::set_resident_limit_bytes(self.resident);
@@ -58,15 +62,16 @@ impl MemoryLimits {
     }
 }
 
-/// How often it is looked while there is room, and while there is little.
+/// Intervals between samples: with plenty of memory and, below, close to a limit.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_WHEN_TIGHT: Duration = Duration::from_millis(10);
-/// Freed big blocks that nobody has taken for so long are given back.
+/// Time after which freed big blocks that are not reused are returned.
 const KEPT_FOR: Duration = Duration::from_secs(5);
-/// Free memory is unused when it has been free for one to two of these.
+/// Period of [`Unused`]: memory is unused if it has been free for one to two of these.
 const PERIOD: Duration = Duration::from_secs(3);
 
-/// Least free memory in the current period and in the one before: the part that nobody has wanted meanwhile.
+/// Minimum of free memory in the current period and in the one before, which is the part that was not needed in the
+/// meantime.
 #[derive(Debug)]
 struct Unused {
     began: Instant,
@@ -79,7 +84,7 @@ impl Unused {
         Unused { began: now, before: 0, current: usize::MAX }
     }
 
-    /// Takes a sample of what is free, and tells how much of it is unused.
+    /// Adds a sample of free memory, and returns the unused part.
     fn sample(&mut self, free: usize, now: Instant) -> usize {
         if PERIOD <= now.duration_since(self.began) {
             self.before = self.current;
@@ -91,29 +96,30 @@ impl Unused {
     }
 }
 
-/// Decides when free memory is given back. Knows no clock.
+/// Policy that decides when free memory is returned. Callers pass the time in.
 #[derive(Debug)]
 struct Purger {
     limits: MemoryLimits,
     unused: Unused,
-    /// Resident bytes beside blocks that the last purge has left, as it could not give them back, and until when it is not tried again.
+    /// Resident bytes outside of blocks that the last purge could not return, and the time before which it is not
+    /// repeated.
     floor: (usize, Instant),
-    /// Purges that have given little back, one after another.
+    /// Number of consecutive purges that returned little.
     vain: u32,
-    /// When blocks found other owners last, and how many had.
+    /// Time of the last reuse of blocks, and the number of reused blocks.
     reused: (Instant, usize),
 }
 
-/// What the process holds at a moment.
+/// Memory of the process at a moment.
 #[derive(Clone, Copy, Debug)]
 struct MemoryUse {
-    /// By the allocator.
+    /// Bytes in blocks, as the allocator counts them.
     held: usize,
-    /// Of them, freed big blocks.
+    /// Bytes of them in freed big blocks.
     kept: usize,
-    /// By the kernel.
+    /// Resident bytes, as the kernel counts them.
     resident: usize,
-    /// Freed big blocks that have found another owner so far.
+    /// Number of freed big blocks that have been reused so far.
     reused: usize,
 }
 
@@ -122,7 +128,7 @@ impl Purger {
         Purger { limits, unused: Unused::new(now), floor: (0, now), vain: 0, reused: (now, 0) }
     }
 
-    /// Bytes of free memory that stay: a sixteenth of what is used, within bounds.
+    /// Returns the bytes of free memory that stay: a sixteenth of the used memory, within bounds.
     fn slack(&self, used: usize) -> usize {
         const LEAST: usize = 32 << 20;
         let most = self.limits.resident / 8;
@@ -134,7 +140,7 @@ impl Purger {
         near(self.limits.resident) < sample.resident || near(self.limits.held) < sample.held
     }
 
-    /// What to give back now.
+    /// Returns the purge to run now.
     fn decide(&mut self, sample: MemoryUse, now: Instant) -> Purge {
         let MemoryUse { held, kept, resident, reused } = sample;
         if self.reused.1 != reused {
@@ -144,7 +150,7 @@ impl Purger {
         let free = resident.saturating_sub(held);
         self.floor.0 = if self.floor.1 <= now { 0 } else { self.floor.0.min(free) };
         let unused = self.unused.sample(free, now);
-        // Statements are refused by what is resident, free memory included.
+        // Statements are refused by the resident size, which includes free memory.
         let is_plenty = resident <= self.limits.resident / 2;
         if self.floor.0 + self.slack(used) < if is_plenty { unused } else { free } {
             return Purge::HugePages;
@@ -154,7 +160,7 @@ impl Purger {
         if 0 < kept && (is_unwanted || is_wanted_elsewhere) { Purge::Kept } else { Purge::Freed }
     }
 
-    /// The same after a purge of huge pages: most of the memory may be free in smaller pieces.
+    /// Returns another purge after one of huge pages, since most of the memory may be free in smaller pieces.
     fn decide_again(&self, sample: MemoryUse) -> Option<Purge> {
         let free = sample.resident.saturating_sub(sample.held);
         if self.floor.0 + self.slack(sample.held.saturating_sub(sample.kept)) < free {
@@ -163,11 +169,12 @@ impl Purger {
         None
     }
 
-    /// After a purge. One that gave little back is not repeated soon: what is free stands between blocks that are used, or in the heaps
-    /// of threads. While statements may be refused for it the latter is tried for, and then this says so.
+    /// Records a purge. One that returned little is not repeated soon: the free memory is between blocks in use, or in
+    /// the heaps of threads. If statements may be refused because of it, the purge is repeated soon and the result is
+    /// true: the threads should then be asked for the latter.
     fn has_purged(&mut self, before: MemoryUse, after: MemoryUse, now: Instant) -> bool {
         const LITTLE: usize = 16 << 20;
-        /// Vain purges after which it is given up.
+        /// Maximal number of vain purges in a row.
         const TRIES: u32 = 20;
         let is_little = before.resident.saturating_sub(after.resident) < LITTLE;
         self.vain = if is_little { self.vain.saturating_add(1) } else { 0 };
@@ -182,26 +189,26 @@ impl Purger {
     }
 }
 
-/// Tells the allocator what is resident, and whoever decides, everything.
+/// Samples the memory, and sets the allocator's resident size.
 fn sample() -> Option<MemoryUse> {
     let resident = memory::anonymous_bytes()?;
     preempt::memory::set_resident_bytes(resident);
     Some(MemoryUse { held: held_bytes(), kept: kept_bytes(), resident, reused: kept_blocks_reused() })
 }
 
-/// Threads that run statements, each with a heap of its own.
+/// Threads that run statements, each with its own heap.
 #[derive(Clone, Debug, Default)]
 pub struct Heaps(Arc<Mutex<Vec<Handle>>>);
 
 impl Heaps {
-    /// Adds this thread, which is in its runtime. Others are of no account: they end when they have nothing to do.
+    /// Adds the current thread with its runtime. Other threads need not be added: they end when they are idle.
     pub fn add_this(&self) {
         if let Ok(runtime) = Handle::try_current() {
             self.0.locked().push(runtime);
         }
     }
 
-    /// Asks each thread to give what is free in its heap back to the allocator, when it has done what it is at.
+    /// Asks each thread to return the free parts of its heap to the allocator after its current task.
     fn collect(&self) {
         for runtime in &*self.0.locked() {
             drop(runtime.spawn(async { preempt::memory::collect() }));
@@ -209,17 +216,17 @@ impl Heaps {
     }
 }
 
-/// The thread, until it is dropped.
+/// Purging thread, which is stopped when this is dropped.
 pub struct Purging {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Purging {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When there is no thread.
+    /// Fails if the thread cannot be created.
     pub fn start(limits: MemoryLimits, heaps: Heaps) -> anyhow::Result<Purging> {
         let is_over = Arc::new(AtomicBool::new(false));
         let there = Arc::clone(&is_over);
@@ -234,7 +241,7 @@ impl Drop for Purging {
         self.is_over.store(true, SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It ends with the process at the latest.
+            // The thread checks the flag as soon as it is unparked.
             let _ = thread.join();
         }
     }
@@ -292,21 +299,22 @@ mod tests {
         let now = Instant::now();
         let mut purger = Purger::new(MemoryLimits::of(800 * MB, 0), now);
         assert_eq!(purger.decide(of(400, 0, 420, 0), now), Purge::Freed);
-        // A table was dropped.
+        // This corresponds to a dropped table.
         assert_eq!(purger.decide(of(100, 0, 420, 0), now), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 420, 0), now + PERIOD), Purge::Freed);
         let now = now + PERIOD * 2;
         assert_eq!(purger.decide(of(100, 0, 420, 0), now), Purge::HugePages);
         assert_eq!(purger.decide_again(of(100, 0, 120, 0)), None);
         assert_eq!(purger.decide_again(of(100, 0, 200, 0)), Some(Purge::All));
-        // What could not be given back is tried for again when there is more of it, or later.
+        // A purge that returned little is repeated when there is more free memory, or later.
         purger.has_purged(of(100, 0, 190, 0), of(100, 0, 180, 0), now);
         assert_eq!(purger.decide(of(100, 0, 200, 0), now), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 215, 0), now + PERIOD), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 215, 0), now + PERIOD * 2), Purge::HugePages);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(9)), Purge::Freed);
         assert_eq!(purger.decide(of(100, 0, 180, 0), now + Duration::from_secs(10)), Purge::HugePages);
-        // Past half of the limit it is tried for again at once, when the threads have looked into their heaps; but not for ever.
+        // Above half of the limit it is repeated at once, after the threads have collected their heaps, but a limited
+        // number of times.
         let stuck = of(100, 0, 900, 0);
         let mut tries = 0;
         while purger.has_purged(stuck, stuck, now) {
@@ -322,14 +330,14 @@ mod tests {
     fn free_memory_stays_while_it_is_used_again() {
         let mut now = Instant::now();
         let mut purger = Purger::new(MemoryLimits::of(8000 * MB, 0), now);
-        // A query every two seconds takes what the one before has given back.
+        // Every two seconds a query allocates the memory that the one before has freed.
         for _ in 0..20 {
             for held in [100, 900] {
                 now += Duration::from_secs(1);
                 assert_eq!(purger.decide(of(held, 0, 910, 0), now), Purge::Freed);
             }
         }
-        // Nobody else has room beside it.
+        // With a lower limit there would be no room for other statements.
         let mut purger = Purger::new(MemoryLimits::of(800 * MB, 0), now);
         assert_eq!(purger.decide(of(100, 0, 910, 0), now), Purge::HugePages);
     }
@@ -342,7 +350,7 @@ mod tests {
         assert_eq!(purger.decide(of(400, 100, 420, 7), now + KEPT_FOR / 2), Purge::Freed);
         assert_eq!(purger.decide(of(400, 100, 420, 7), now + KEPT_FOR), Purge::Kept);
         assert_eq!(purger.decide(of(400, 100, 420, 8), now + KEPT_FOR), Purge::Freed);
-        // Unless others need the room.
+        // Blocks are returned earlier if the room is needed.
         assert_eq!(purger.decide(of(900, 100, 910, 9), now + KEPT_FOR), Purge::Kept);
     }
 

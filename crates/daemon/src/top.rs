@@ -1,4 +1,4 @@
-//! `overtake top`: what the gate of a running server does.
+//! `overtake top`: display of the gate of a running server.
 
 use anyhow::Context;
 use clap::Args;
@@ -28,13 +28,13 @@ pub struct TopArguments {
     json: bool,
 }
 
-/// Shows it until it is stopped.
+/// Shows the display until it is stopped.
 ///
 /// # Errors
-/// A [`Refusal`] for a URL that makes no sense; nobody is there, or no Overtake.
+/// Fails with a [`Refusal`] for an invalid URL, and if no Overtake server answers.
 pub fn run(arguments: &TopArguments, stop: &Stop) -> anyhow::Result<()> {
     let target = Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
-    // As psql does without a file of those who vouch.
+    // As with psql without a root certificate file, the certificate is not verified.
     let tls = wire::tls::client::unverified().context("encryption")?;
     let options = TopOptions {
         target: target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls),
