@@ -1,8 +1,9 @@
 //! Session of one client.
 //!
-//! **Invariant:** no call blocks, except a query whose [`ResultSink`] allows that. A statement that must wait has had
-//! no effect; the caller runs it again when its ticket is ready. A statement outside a transaction block is part of an
-//! implicit transaction, which [`Session::sync`] ends.
+//! **Invariant:** no call blocks, except [`Parked::wait`], and a query whose [`Destination`] lets it wait for room in its
+//! [`ResultSink`]. A statement that must wait is rolled back, and the caller runs it again when its ticket is ready;
+//! calls of sequences and session-level advisory locks are not repeated then. A statement outside a transaction block is
+//! part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
 mod adopt;

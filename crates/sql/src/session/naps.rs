@@ -1,11 +1,12 @@
-//! `pg_sleep`: a statement that sleeps is taken back, its session waits, and the statement is run again; then it passes by the
-//! sleeps that are over. A statement that stays for too long on a thread where it delays others is taken back in the same way.
+//! `pg_sleep`: a statement that sleeps is rolled back, its session waits, and the statement is restarted; it then skips
+//! the sleeps that are over. A statement that runs for too long on a thread where it delays others is rolled back in the
+//! same way.
 //!
-//! **Invariant:** no thread sleeps. A statement sleeps only where it can be taken back: by rows, in the session's transaction. From
-//! its first sleep until it is done a cancel is kept in the [`SessionSleep`], whether it sleeps or runs; before that
-//! the engine has it.
+//! **Invariant:** no thread sleeps. A statement sleeps only where it can be restarted: in the row executor, in the
+//! session's transaction. From its first sleep until its end the [`SessionSleep`] keeps a cancel request, whether the
+//! statement sleeps or runs; before that the engine keeps it.
 //!
-//! It begins anew after each sleep: a statement with `n` of them computes what stands before the last one `n` times.
+//! The statement restarts after each sleep, so one with `n` sleeps computes the values before the last of them `n` times.
 
 use super::{Parked, Session};
 use engine::Wake;

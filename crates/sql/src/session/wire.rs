@@ -1,7 +1,7 @@
-//! What the wire asks of a session beside its statements: who it is, limits of time, settings with a word to the client,
-//! roles.
+//! Session functions for the wire protocol besides statements: identity, time limits, settings with reports to the
+//! client, roles.
 //!
-//! **Invariant:** nothing here blocks, as in the whole session.
+//! **Invariant:** no call blocks.
 
 use super::server::ServerSettings;
 use super::{Database, Portal, Session, TransactionBlock, queries};
