@@ -309,7 +309,7 @@ pub(super) fn are_equal(row: &[Datum], other: &[Datum], kinds: &[Kind]) -> Optio
     equal
 }
 
-/// One step of `IN`: null if a comparison is, and true if one is.
+/// Adds a comparison to the result of `IN`: null if any comparison is null, and true if any is true.
 fn found(equal: Option<bool>, result: &mut Datum) -> Flow {
     match equal {
         Some(true) => {

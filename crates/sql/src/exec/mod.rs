@@ -234,7 +234,7 @@ impl Run<'_> {
     /// Locks a table that the statement reaches by a foreign key, until the end of the transaction.
     ///
     /// # Errors
-    /// One that [`moves`] the statement, if the table was redefined since it was bound.
+    /// An error that [`moves`] the statement, if the table was redefined since it was bound.
     pub(crate) fn hold(&self, table: &TableInfo, hold: Hold) -> SqlResult<()> {
         let key = (table.oid, hold);
         if self.changes.held.borrow().contains(&key) {
@@ -262,7 +262,7 @@ impl Run<'_> {
     /// arrives soon. Returns the number of rows.
     ///
     /// # Errors
-    /// Those of the rows, and of `push`.
+    /// Errors of the rows, and of `push`.
     pub(crate) fn stream(&self, plan: &RowPlan, push: &mut dyn FnMut(Batch, usize) -> SqlResult<()>) -> SqlResult<u64> {
         let (mut batch, mut bytes, mut enough, mut count) = (Vec::new(), 0, FIRST_BATCH_BYTES, 0);
         self.every(plan, None, &mut |row| {

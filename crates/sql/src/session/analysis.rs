@@ -35,7 +35,7 @@ impl Analysis {
     /// Starts the plan. Called once.
     ///
     /// # Errors
-    /// Those of [`AnalyticsPlan::start`].
+    /// Errors of [`AnalyticsPlan::start`].
     pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: AnalyticsStart) -> SqlResult<()> {
         if let Some(rows) = &start.stream {
             // This is the only place that sets it.

@@ -82,7 +82,7 @@ impl ArrivingRows {
     /// wait for while some are to come, or after a while: the thread has other sessions to serve.
     ///
     /// # Errors
-    /// Those of the query, if the rows before its error do not suffice; `53200` for more rows than a statement may keep.
+    /// Errors of the query, if the rows before it do not suffice; `53200` for more rows than a statement may keep.
     pub(super) fn poll(&mut self, range: &Range<usize>) -> SqlResult<Option<Arc<Analysis>>> {
         let mut taken = 0;
         // What has ended has few pieces left.

@@ -440,7 +440,7 @@ impl Session {
         self.locked.clear();
         match (states, &mut self.work) {
             (Some(states), Some(work)) => work.states = states,
-            // So is the lock that keeps others from changing the catalog.
+            // The lock that keeps others from changing the catalog is released, too.
             _ => self.undefine(),
         }
     }

@@ -1,6 +1,7 @@
-//! State of a session that its statements run with: settings, clocks, role, chance, the catalog.
+//! Session state that statements run with: settings, clocks, role, random numbers, the catalog.
 //!
-//! **Invariant:** it stays the same while a statement runs, but for the state of `random()` and what `set_config` asks for.
+//! **Invariant:** it is constant while a statement runs, except for the state of `random()` and the requests of
+//! `set_config`.
 
 use super::names::SessionNames;
 use super::naps::Naps;
@@ -16,16 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use types::forms::Forms;
 use types::ops::{CallContext, FunctionTable};
 
-/// State of a session that its statements run with. A clone shares the state of `random()`.
+/// Session state that statements run with. A clone shares the state of `random()`.
 #[derive(Clone, Debug)]
 pub struct Env {
-    /// How values are read and written as text; and when the transaction began.
+    /// Formats of values as text, with the start time of the transaction.
     pub forms: Forms,
     /// Catalog of the statement under way, by which values of `regclass` and its like are read and written.
     pub(crate) catalog_snapshot: Option<Arc<CatalogSnapshot>>,
-    /// When the statement began, in microseconds since 1970.
+    /// Start time of the statement, in microseconds since 1970.
     pub statement_us: i64,
-    /// The role.
+    /// Name of the role.
     pub user: Arc<str>,
     /// Process ID by which the client knows the session.
     pub backend_pid: u32,

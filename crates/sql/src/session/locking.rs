@@ -32,7 +32,7 @@ const VACUUM_OPTIONS: &[&str] = &[
 /// Binds a `LOCK`.
 ///
 /// # Errors
-/// Those of missing tables.
+/// Errors for missing tables.
 pub(super) fn lock(binder: &Binder<'_>, command: &LockCommand) -> SqlResult<Action> {
     let LockCommand { tables, mode, no_wait } = command;
     let (mode, wait) = (mode_of(*mode), if *no_wait { Wait::NoWait } else { Wait::Block });

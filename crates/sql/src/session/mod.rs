@@ -1,9 +1,9 @@
 //! Session of one client.
 //!
-//! **Invariant:** no call blocks, except [`Parked::wait`], and a query whose [`Destination`] lets it wait for room in its
-//! [`ResultSink`]. A statement that must wait is rolled back, and the caller runs it again when its ticket is ready;
-//! calls of sequences and session-level advisory locks are not repeated then. A statement outside a transaction block is
-//! part of an implicit transaction, which [`Session::sync`] ends.
+//! **Invariant:** no call blocks, except [`Parked::wait`], and a query whose [`Destination`] lets it wait for room in
+//! its [`ResultSink`]. A statement that must wait is rolled back, and the caller runs it again when its ticket is
+//! ready; calls of sequences and session-level advisory locks are not repeated then. A statement outside a transaction
+//! block is part of an implicit transaction, which [`Session::sync`] ends.
 
 mod action;
 mod adopt;
@@ -284,9 +284,9 @@ pub struct Session {
     running: Option<Arc<BoundStatement>>,
     /// Latest failed binding, if an uncommitted definition may be the cause.
     unbound: Option<unbound::FailedBinding>,
-    /// The sleep of the statement under way, and where it is.
+    /// Sleep of the statement under way.
     nap: Option<naps::Nap>,
-    /// Stay of the statement that is run next where it delays others.
+    /// Time limit of the next statement on a thread where it delays others.
     stay: naps::StayLimit,
     bed: Arc<naps::SessionSleep>,
     /// Query that runs as analytics.
@@ -456,7 +456,7 @@ impl Session {
     /// [`Session::sync`] ends.
     ///
     /// # Errors
-    /// Those of the statement; the transaction has failed then.
+    /// Errors of the statement; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
         let deadline = self.begin_timer();
         let planning = Arc::clone(&self.planning);

@@ -1,12 +1,13 @@
 //! `pg_sleep`: a statement that sleeps is rolled back, its session waits, and the statement is restarted; it then skips
-//! the sleeps that are over. A statement that runs for too long on a thread where it delays others is rolled back in the
-//! same way.
+//! the sleeps that are over. A statement that runs for too long on a thread where it delays others is rolled back in
+//! the same way.
 //!
 //! **Invariant:** no thread sleeps. A statement sleeps only where it can be restarted: in the row executor, in the
 //! session's transaction. From its first sleep until its end the [`SessionSleep`] keeps a cancel request, whether the
 //! statement sleeps or runs; before that the engine keeps it.
 //!
-//! The statement restarts after each sleep, so one with `n` sleeps computes the values before the last of them `n` times.
+//! The statement restarts after each sleep, so one with `n` sleeps computes the values before the last of them `n`
+//! times.
 
 use super::{Parked, Session};
 use engine::Wake;
@@ -18,50 +19,51 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Reason why a run is taken back.
+/// Reason for a rollback and restart of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakeBackReason {
-    /// The statement sleeps for so long.
+    /// The statement sleeps for this duration.
     Sleep(Duration),
-    /// It goes on where it delays nobody.
+    /// The statement continues on a thread where it delays no others.
     Move,
 }
 
-/// Stay of a statement where it delays others.
+/// Time limit of a statement on a thread where it delays others.
 #[derive(Debug, Default)]
 pub(super) struct StayLimit {
-    /// When it has stayed for long enough.
+    /// Time at which the limit is reached.
     pub(super) until: Option<Instant>,
-    /// The statement under way has not, and goes on elsewhere; an implicit transaction has begun with it.
+    /// True if the statement under way has reached it and continues elsewhere, and its implicit transaction began with
+    /// it.
     pub(super) is_moved_first: bool,
 }
 
-/// The sleeps of the statement under way, as the functions that sleep see them.
+/// Sleeps of the statement under way, as `pg_sleep` sees them.
 #[derive(Clone, Debug)]
 pub(crate) struct Naps(Arc<StatementNaps>);
 
 #[derive(Debug)]
 struct StatementNaps {
     time: TimeSource,
-    /// True if the run is taken back. Spares most statements the lock.
+    /// True if the run is to be rolled back. The flag saves most statements the lock.
     is_asked: AtomicBool,
     state: Mutex<NapState>,
 }
 
 #[derive(Debug, Default)]
 struct NapState {
-    /// How many are over.
+    /// Number of sleeps that are over.
     passed: usize,
-    /// How many the run has come to.
+    /// Number of sleeps that the run has reached.
     seen: usize,
     asked: Option<TakeBackReason>,
-    /// Whether the statement can sleep.
+    /// True if the statement can sleep.
     is_on: bool,
-    /// When it has stayed long enough where it delays others.
+    /// Time at which the limit on this thread is reached.
     stays_until: Option<Instant>,
 }
 
-/// Longer sleeps are as long as this: a century.
+/// Maximal duration of a sleep, a century; longer ones are shortened to it.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Naps {
@@ -73,7 +75,7 @@ impl Naps {
         self.0.state.locked_anyway()
     }
 
-    /// A run begins.
+    /// Starts a run.
     pub(super) fn begin(&self, stays_until: Option<Instant>) {
         let mut state = self.get();
         *state = NapState { passed: state.passed, is_on: true, stays_until, ..NapState::default() };
@@ -84,20 +86,20 @@ impl Naps {
         self.0.is_asked.load(Relaxed)
     }
 
-    /// Takes the run back for this reason.
+    /// Requests a rollback of the run for this reason.
     fn ask(&self, state: &mut NapState, asked: TakeBackReason) {
         state.asked.get_or_insert(asked);
         self.0.is_asked.store(true, Relaxed);
     }
 
-    /// A run ends: why it is taken back, if it is.
+    /// Ends a run. Returns the reason if it is to be rolled back.
     pub(super) fn end(&self) -> Option<TakeBackReason> {
         let mut state = self.get();
         state.is_on = false;
         state.asked.take()
     }
 
-    /// Sleeps for so many seconds, or has done so. The error ends the run.
+    /// Sleeps for this number of seconds, unless that sleep is over. The error ends the run.
     pub(crate) fn nap(&self, seconds: f64) -> SqlResult<()> {
         let mut state = self.get();
         if !state.is_on {
@@ -112,7 +114,7 @@ impl Naps {
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
     }
 
-    /// Looks whether the statement has stayed for too long where it delays others. The error ends the run.
+    /// Checks the time limit on this thread. The error ends the run.
     pub(super) fn check_stay(&self) -> SqlResult<()> {
         let mut state = self.get();
         if !state.is_on || state.stays_until.is_none_or(|until| !self.0.time.is_past(until)) {
@@ -123,18 +125,18 @@ impl Naps {
     }
 }
 
-/// A sleep, shared with whoever may end it.
+/// Sleep, shared with the threads that may end it.
 #[derive(Clone, Debug)]
 pub struct Nap {
     until: Instant,
     bed: Arc<SessionSleep>,
 }
 
-/// Where a session sleeps.
+/// Sleep state of a session.
 pub(super) struct SessionSleep {
     time: TimeSource,
-    /// True if a statement has slept, or is about to. It changes under the lock, and spares statements that never sleep
-    /// the lock.
+    /// True if the statement has slept, or is about to. The flag changes under the lock, and saves statements that
+    /// never sleep the lock.
     is_taken: AtomicBool,
     sleeper: Mutex<Sleeper>,
     ended: Condvar,
@@ -162,13 +164,13 @@ impl SessionSleep {
         self.sleeper.locked_anyway()
     }
 
-    /// The statement under way is about to sleep.
+    /// Prepares for the first sleep of the statement under way: from now on a cancel comes here.
     pub(super) fn take(&self) {
         let _sleeper = self.get();
         self.is_taken.store(true, SeqCst);
     }
 
-    /// The statement is done.
+    /// Resets the state at the end of the statement.
     pub(super) fn leave(&self) {
         if self.is_taken.load(SeqCst) {
             let mut sleeper = self.get();
@@ -181,7 +183,7 @@ impl SessionSleep {
         self.is_taken.load(SeqCst) && self.get().is_cancelled
     }
 
-    /// Ends the statement, if it has slept.
+    /// Cancels the statement, if it has slept.
     pub(super) fn cancel(&self) {
         let mut sleeper = self.get();
         if !self.is_taken.load(SeqCst) {
@@ -198,12 +200,12 @@ impl SessionSleep {
 }
 
 impl Nap {
-    /// When it is over.
+    /// Returns the end of the sleep.
     pub fn until(&self) -> Instant {
         self.until
     }
 
-    /// Has `wake` called if it is ended before its time: at once if it was.
+    /// Calls `wake` if the sleep is cancelled; at once, if it was cancelled before.
     pub(super) fn on_ready(&self, wake: Arc<dyn Wake>) {
         let mut sleeper = self.bed.get();
         if sleeper.is_cancelled {
@@ -214,7 +216,7 @@ impl Nap {
         }
     }
 
-    /// Blocks this thread until it is over.
+    /// Blocks the thread until the sleep is over.
     pub(super) fn wait(&self) {
         let mut sleeper = self.bed.get();
         while !sleeper.is_cancelled
@@ -228,13 +230,14 @@ impl Nap {
 }
 
 impl Session {
-    /// The statement under way is taken back for this reason. `is_first`: its transaction, an implicit one, has begun with it.
+    /// Returns the wait of the statement under way, which was rolled back for this reason. `is_first` means that its
+    /// implicit transaction began with it.
     pub(super) fn parked_for(&mut self, asked: Option<TakeBackReason>, is_first: bool) -> Parked {
         match asked {
             Some(TakeBackReason::Sleep(asked)) => Parked::Nap(self.fall_asleep(asked)),
             Some(TakeBackReason::Move) | None => {
                 self.stay.is_moved_first = is_first;
-                // In what is left of its time.
+                // The sleep ends at the statement's time limit.
                 let left = self.deadline.map(|deadline| self.time.left(deadline));
                 self.engine.set_statement_timeout(left);
                 Parked::Elsewhere
@@ -242,7 +245,7 @@ impl Session {
         }
     }
 
-    /// The statement under way sleeps for so long, or until its time is over.
+    /// Starts a sleep of this duration, or until the statement's time limit.
     fn fall_asleep(&mut self, asked: Duration) -> Nap {
         let until = self.time.now() + asked;
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
@@ -251,10 +254,10 @@ impl Session {
         nap
     }
 
-    /// The sleep of the statement that is given again, if it is not over. One that is given first has not slept.
+    /// Returns the sleep of a restarted statement, if it is not over; `None` for a statement that has not slept.
     ///
     /// # Errors
-    /// `57014`: it was ended, or its time is over.
+    /// Fails with `57014` if the sleep was cancelled, or the statement's time limit is exceeded.
     pub(super) fn wake_up(&mut self) -> SqlResult<Option<Nap>> {
         if !self.is_parked {
             self.end_nap();
@@ -283,8 +286,8 @@ impl Session {
         Ok(None)
     }
 
-    /// A statement that is run from now on, and has not ended after so long, parks as [`Parked::Elsewhere`]: who runs it has others
-    /// to serve. Nothing: it may take its time.
+    /// Limits the time of the next statements on this thread: one that takes longer parks as [`Parked::Elsewhere`],
+    /// because the thread has other sessions to serve. `None` removes the limit.
     pub fn stay_for(&mut self, limit: Option<Duration>) {
         self.stay.until = limit.map(|limit| self.time.now() + limit);
     }
@@ -309,7 +312,8 @@ mod tests {
         database.connect(Connect { user, database: name, ..Connect::default() }).expect("the database is there")
     }
 
-    /// Runs a statement where it may not stay, and then elsewhere. Says whether it was taken back there, and held nothing then.
+    /// Runs a statement with a time limit, and then without. Returns whether it was rolled back and held nothing at
+    /// that time.
     fn run(session: &mut Session, text: &str) -> (Option<bool>, Option<Outcome>) {
         let statement = session.prepare(text, &[]).expect("it is right");
         let mut portal = session.bind(&statement, Vec::new()).expect("no parameters");
@@ -352,7 +356,7 @@ mod tests {
             let wanted = (text != "begin").then_some(held_nothing);
             assert_eq!(run(&text).0, wanted, "{text}");
         }
-        // What was taken back draws the same numbers again.
+        // A restarted statement gets the same random numbers.
         let [one, other] = [(); 2].map(|()| {
             run("select setseed(0.5)");
             match run("select sum(random()) from generate_series(1, 50000)") {
@@ -361,7 +365,7 @@ mod tests {
             }
         });
         assert_eq!(one, other);
-        // What was taken back is done once, with the numbers that it had.
+        // A restarted statement has its effects once, with the numbers of its first run.
         for (text, wanted) in [
             ("select n from few", 50_001),
             ("select last_value from s", 100_000),
@@ -376,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Others draw numbers of a sequence between two runs of a statement that sets it.
+    /// Other sessions take values of the sequence between two runs of the statement that sets it.
     #[test]
     fn a_sequence_is_set_once() {
         let mut session = session();
@@ -400,7 +404,8 @@ mod tests {
         assert_eq!(next(), "Int8(12)");
     }
 
-    /// The error that takes a statement back is none of it, even where an error means that there is nothing to say.
+    /// The error that ends a run for a restart must not be taken for an error of the statement, even where an error
+    /// means that there is nothing to report.
     #[test]
     fn no_definition_is_lost_where_it_is_taken_back() {
         let mut session = session();

@@ -60,7 +60,7 @@ impl Session {
     /// its rows have the new columns, until [`Statement::fix_columns`].
     ///
     /// # Errors
-    /// Those of [`Session::prepare`].
+    /// Errors of [`Session::prepare`].
     pub fn prepare_once(&mut self, text: &str, types: &[u32]) -> SqlResult<Arc<Statement>> {
         let statement = self.prepare(text, types)?;
         statement.unfix_columns();

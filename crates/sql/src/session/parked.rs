@@ -33,7 +33,7 @@ pub enum Parked {
     Rows(Arc<Analysis>, Option<Instant>),
     /// End of a sleep.
     Nap(Nap),
-    /// None: the statement is to be continued on another thread, where it delays no others; see
+    /// No event: the statement is to be continued on another thread, where it delays no others; see
     /// [`stay_for`](super::Session::stay_for).
     Elsewhere,
 }

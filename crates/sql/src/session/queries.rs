@@ -271,7 +271,7 @@ impl Session {
             let is_current = self.database.catalog.current_version() == bound.catalog;
             return Ok(is_current.then_some(snapshot));
         }
-        // It takes no time, and is no run of the statement.
+        // Taking a snapshot is short and not a run of the statement, so the limit does not apply.
         let stays_until = self.stay.until.take();
         let step = self.run_within(&[], RunNeeds::of(bound), RunUsage::default, |run| {
             for table in reads.scanned.iter().chain(&reads.found) {
@@ -302,7 +302,7 @@ impl Session {
             .run_within(given.values, RunNeeds::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
-            // It is no longer small, and preparing its analytics takes a while.
+            // The query is no longer small. Preparing its analytics takes a while, so it moves to another thread first.
             None if session.stay.until.is_some() && given.statement.known().plan.get().is_none() => {
                 Ok(Step::Parked(Parked::Elsewhere))
             }
@@ -561,9 +561,9 @@ impl QueryReads {
                 self.locks |= callable.has_effects();
                 self.is_volatile |= callable.is_volatile();
             }
-            // It may not run in another transaction, either.
+            // The lock belongs to this session, so the query may not run in another transaction.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,
-            // It may not be run twice.
+            // A query that takes values of a sequence may not be run twice.
             Expr::Sequence { call, arguments: _ } => {
                 self.locks = true;
                 match call {

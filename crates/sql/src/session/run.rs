@@ -1,6 +1,6 @@
 //! Runs of parts of a statement in the session's transaction.
 //!
-//! **Invariant:** a part that waits has had no effect. A statement first takes the locks of its tables, then its
+//! **Invariant:** a part that waits is rolled back. A statement first takes the locks of its tables, then its
 //! snapshot; then it checks that it is bound by the catalog of that snapshot, and only then does it begin. From then
 //! on it keeps that snapshot and that catalog.
 
@@ -39,7 +39,7 @@ pub(super) enum RunOutcome<R> {
 /// Needs of a part of a statement before it begins.
 #[derive(Clone, Copy)]
 pub(super) enum RunNeeds<'b> {
-    /// Nothing: the statement has begun before.
+    /// No needs: the statement has begun before.
     Nothing,
     /// Locks and catalog with which the statement was bound.
     Statement(&'b Arc<BoundStatement>),
@@ -81,7 +81,7 @@ impl<'b> RunNeeds<'b> {
         match self {
             RunNeeds::Nothing => Ok(()),
             RunNeeds::Statement(bound) => {
-                // Nothing is done to the tables, so writers of one need not wait until the next is locked.
+                // The statement changes no table, so writers of one need not wait until the next is locked.
                 if matches!(*bound.action, Action::Maintain(_)) {
                     txn.give_back_when_waiting();
                 }
@@ -237,10 +237,11 @@ impl Session {
                 env.holdings.forget_results();
             }
             match result {
-                // What it has done so far is done again when it has slept, or elsewhere. The error that ended it may have been lost on
-                // its way: what writes a definition for the system's views says nothing where it meets one.
+                // The effects so far will be repeated after the sleep or on another thread. The error that ended the
+                // run may have been lost on its way: the functions that print definitions for system views return
+                // nothing on an error.
                 _ if env.naps.is_asked() => {
-                    // A cancel that came before is the engine's.
+                    // A cancel that came before is in the engine.
                     bed.take();
                     txn.check_active()?;
                     txn.take_back();
@@ -257,7 +258,7 @@ impl Session {
                     Err(engine::Error::RolledBack)
                 }
                 Err(error) => {
-                    // The engine has to get its own error back.
+                    // The engine expects its own error.
                     let own = error.engine().cloned().unwrap_or(engine::Error::RolledBack);
                     told = Some(error);
                     Err(own)
@@ -326,7 +327,7 @@ impl Session {
         }
     }
 
-    /// Has the statement bound again; its time limit continues.
+    /// Marks the statement for rebinding; its time limit continues.
     fn moved<R>(&mut self) -> RunOutcome<R> {
         let left = self.deadline.map(|deadline| self.time.left(deadline));
         self.engine.set_statement_timeout(left);
@@ -340,14 +341,14 @@ impl Session {
         &self.settings.forms
     }
 
-    /// What a statement is run with that began then.
+    /// Returns the environment for a statement with this start time.
     pub(super) fn env_at(&mut self, statement_us: i64) -> Arc<Env> {
         self.refresh_env();
         Arc::make_mut(&mut self.env).statement_us = statement_us;
         Arc::clone(&self.env)
     }
 
-    /// Makes [`Env`] what the settings say, and what the clock said when the transaction began.
+    /// Updates [`Env`] to the settings and to the start time of the transaction.
     pub(super) fn refresh_env(&mut self) {
         let now_us = self.settings.forms.now_us;
         let is_same = self.env_version == self.settings.version();

@@ -1,7 +1,7 @@
-//! Results that are sent while they are made.
+//! Results that are sent while they are computed.
 //!
-//! **Invariant:** nothing is put into a sink before the path of a query is settled and it cannot begin again: the query only
-//! reads, and calls nothing that differs from call to call. From the first row on, an error is final.
+//! **Invariant:** rows go to a sink only when the path of a query is settled and it cannot restart: the query only
+//! reads, and calls no volatile function. From the first row on, an error is final.
 
 use super::queries::rows;
 use super::run::{RunNeeds, StatementRun};
@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use types::forms::Forms;
 
-/// Bytes of rows that a sink holds: enough to keep a fast client busy, little enough for many that are slow.
+/// Capacity of a sink in bytes: enough to keep a fast client busy, and small enough for many slow ones.
 pub(super) const CAPACITY: usize = 1 << 20;
 
 /// Receiver of the result of one statement.
@@ -30,12 +30,12 @@ pub struct ResultSink {
 /// Destination of the rows of the statement that is executed next.
 #[derive(Debug, Default)]
 pub enum Destination {
-    /// Rows are returned at its end.
+    /// Rows are returned at the end of the statement.
     #[default]
     Whole,
-    /// Rows may go to a sink, which is made when it is needed: [`Session::sink`].
+    /// Rows may go to a sink, which is created when it is needed: [`Session::sink`].
     Later,
-    /// Rows belong to a cursor, whose query may go on when the statement has ended.
+    /// Rows belong to a cursor, whose query may continue after the statement.
     Cursor,
     /// Rows may go to this sink.
     Sink {
@@ -53,7 +53,7 @@ pub enum ResultHead {
     Rows {
         /// Columns.
         columns: Arc<[ColumnInfo]>,
-        /// Forms of values as text.
+        /// Formats of values as text.
         forms: Forms,
     },
     /// Data of `COPY … TO STDOUT`.
@@ -83,7 +83,7 @@ impl ResultSink {
         &self.stream
     }
 
-    /// Returns the head of the result, which is known when its first piece is there.
+    /// Returns the head of the result, which is known as soon as its first piece has arrived.
     pub fn head(&self) -> Option<Arc<ResultHead>> {
         self.head.locked_anyway().clone()
     }
@@ -94,7 +94,7 @@ impl ResultSink {
 }
 
 impl Session {
-    /// Says where the rows of the portal that is executed next go. If they have gone to a sink, its outcome is
+    /// Sets the destination for the rows of the next portal. If they have gone to a sink, the outcome is
     /// [`Outcome::Streamed`].
     pub fn stream_to(&mut self, destination: Destination) {
         self.destination = destination;
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Returns the queue for rows of the query that begins now as analytics.
+    /// Returns the queue for rows of a query that starts as analytics.
     pub(super) fn stream_of(&mut self, given: StatementRun<'_>) -> Option<Arc<Stream<ResultPiece>>> {
         match &self.destination {
             Destination::Whole => return None,
@@ -126,7 +126,7 @@ impl Session {
         sink.set_head(ResultHead::Rows { columns, forms: self.forms().clone() });
     }
 
-    /// Runs a query by rows, to its end.
+    /// Runs a query to its end on the row path.
     pub(super) fn by_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         match self.sink_of(given, &query.rows) {
             Some(sink) => self.stream_rows(given, query, &sink),
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Returns the sink of a plan that the row executor runs, if its result can go there while it is made.
+    /// Returns the sink for a plan of the row executor, if its result can be sent while it is computed.
     pub(super) fn sink_of(&self, given: StatementRun<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
         match &self.destination {
             Destination::Sink { sink, may_block: true } => given.bound.known.is_pure(plan).then(|| Arc::clone(sink)),
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// Runs a COPY to the client, to its end.
+    /// Runs a COPY to the client to its end.
     pub(super) fn stream_copy(
         &mut self,
         given: StatementRun<'_>,
@@ -168,7 +168,7 @@ impl Session {
     fn stream_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery, sink: &ResultSink) -> SqlResult<Step> {
         self.begin_stream(sink, given);
         let ran = self.run(given.values, RunNeeds::of(given.bound), |run| {
-            // Its columns are those of its rows from now on.
+            // From now on the statement has the columns of its rows.
             given.statement.settle();
             run.stream(&query.rows, &mut |rows, bytes| sink.stream.push(ResultPiece::Rows(rows), bytes, || run.look()))
         })?;
@@ -176,7 +176,7 @@ impl Session {
     }
 }
 
-/// Outcome of a query whose rows have gone to a sink.
+/// Returns the outcome of a query whose rows have gone to a sink.
 pub(super) fn streamed(count: u64) -> Outcome {
     Outcome::Streamed(CommandTag { words: "SELECT", rows: Some(count) })
 }

@@ -134,7 +134,7 @@ impl Session {
     /// Ends a simple query, or a batch at `Sync`: commits or rolls back the implicit transaction, if there is one.
     ///
     /// # Errors
-    /// Those of a commit.
+    /// Errors of a commit.
     pub fn sync(&mut self) -> SqlResult<()> {
         self.message.end();
         self.has_several = false;

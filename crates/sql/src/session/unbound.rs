@@ -48,7 +48,7 @@ impl Session {
     /// Decides, after [`Session::prepare`] has failed, if an uncommitted definition may be the cause.
     ///
     /// # Errors
-    /// Those of the wait.
+    /// Errors of the wait.
     pub fn await_definitions(&mut self) -> SqlResult<PreparationFailure> {
         let Some(failed) = self.unbound.take() else { return Ok(PreparationFailure::Stands) };
         if self.has_failed {
@@ -90,7 +90,7 @@ impl Session {
 
     /// Runs a statement that binds others as it runs; repeats it after definitions that made its binding fail.
     pub(super) fn act_bound(&mut self, portal: &Portal) -> SqlResult<Step> {
-        // It has waited for a definition.
+        // The statement has waited for a definition.
         let mut result = match self.unbound.is_some() && self.is_parked {
             true => None,
             false => {

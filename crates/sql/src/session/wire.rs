@@ -15,16 +15,17 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// With their severities.
+/// Notices with their severities.
 pub(super) type Notices = Vec<(&'static str, SqlError)>;
 
 impl Database {
-    /// Who may log in.
+    /// Returns the roles, which decide who may log in.
     pub fn roles(&self) -> &Arc<Roles> {
         &self.roles
     }
 
-    /// What a session begins with: of the server, its database, its role, a rule, and what the client says.
+    /// Returns the initial settings of a session: those of the server, its database, its role, a priority rule, and the
+    /// client.
     pub(super) fn settings_of(
         &self,
         server: &ServerSettings,
@@ -32,14 +33,14 @@ impl Database {
         database: &str,
         wishes: &[(String, String)],
     ) -> SqlResult<(Settings, Notices)> {
-        // A session without a user is this program's own.
+        // A session without a user belongs to this program.
         let role = self.roles.get(user);
         let is_superuser = user.is_empty() || role.as_ref().is_some_and(|role| role.is_superuser);
         let mut settings = Settings::with(user, is_superuser, &server.defaults);
         let mut notices = Vec::new();
         let mut given = |list: &[(String, String)], source| {
             for (name, value) in list {
-                // They were taken when they were given.
+                // A stored setting was valid when it was set, so an error now is only a warning.
                 if let Err(error) = settings.start_with(name, value, source) {
                     notices.push(("WARNING", error));
                 }
@@ -54,7 +55,7 @@ impl Database {
         let application = application.map_or("", |(_, value)| value);
         if let Some(class) = server.rules.of_session(user, database, application) {
             settings.start_with("overtake.priority", class.name(), SettingSource::Rule)?;
-            // The client may ask for what the rule gives.
+            // The client may request the class that the rule gives.
             settings.begun();
         }
         for (name, value) in wishes {
@@ -65,49 +66,51 @@ impl Database {
     }
 }
 
-/// Bytes that a text takes while it is prepared, over its own, at least: its tokens, the tree, the plan.
+/// Minimal memory of a text during its preparation, as a multiple of its length: tokens, tree, plan.
 pub(super) const COPIES: usize = 4;
 
 impl Session {
-    /// Settings to be reported to the client, all at first and then those that have changed since.
+    /// Returns the settings to report to the client: all of them first, later those that have changed.
     pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
         self.settings.take_reports()
     }
 
-    /// Notices since the last call that the client wants: errors in form, `NOTICE` or `WARNING` in severity.
+    /// Returns the notices since the last call that the client wants, as errors with the severity `NOTICE` or
+    /// `WARNING`.
     pub fn take_notices(&mut self) -> Vec<(&'static str, SqlError)> {
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(severity, _)| self.settings.sends(severity));
         notices
     }
 
-    /// How long the client may now say nothing: `idle_in_transaction_session_timeout`, or `idle_session_timeout`.
+    /// Returns the time that the client may now be idle: `idle_in_transaction_session_timeout` or
+    /// `idle_session_timeout`.
     pub fn idle_limit(&self) -> Option<Duration> {
         self.settings.idle_limit(self.block == TransactionBlock::Explicit)
     }
 
-    /// Statements that take as long as this are logged: `log_min_duration_statement`.
+    /// Returns the duration from which on statements are logged: `log_min_duration_statement`.
     pub fn log_from(&self) -> Option<Duration> {
         self.settings.log_from()
     }
 
-    /// The lines of `pg_settings`.
+    /// Returns the rows of `pg_settings`.
     pub fn setting_rows(&self) -> Vec<SettingRow> {
         self.settings.rows().collect()
     }
 
-    /// The class of the open transaction, or of the next one.
+    /// Returns the class of the open transaction, or of the next one.
     pub fn class(&self) -> Class {
         self.hinted.unwrap_or_else(|| self.settings.class())
     }
 
-    /// The class that the portal runs in, which may have one for itself.
+    /// Returns the class of a portal, which may have its own.
     pub fn class_of(&self, portal: &Portal) -> Class {
         let own = portal.statement.class.filter(|_| !self.engine.is_open());
         own.unwrap_or_else(|| self.class())
     }
 
-    /// The class that a statement has for itself, by a hint or a rule.
+    /// Returns the class that a hint or a rule gives to a statement.
     pub(super) fn class_of_text(&self, text: &str) -> SqlResult<Option<Class>> {
         if let Some(class) = priority::hint(text)? {
             if class < self.settings.class_max() {
@@ -123,19 +126,20 @@ impl Session {
         Ok(self.server.rules.of_statement(&self.user, &self.name_of_database, application, text))
     }
 
-    /// Takes what its statements have left over, to be dropped where that delays nobody.
+    /// Takes the memory that statements have left, so that the caller frees it where that delays nobody.
     pub fn take_leavings(&mut self) -> DeferredDrops {
         std::mem::take(&mut self.leavings)
     }
 
-    /// Cancels from another thread what this session is doing.
+    /// Returns a handle that cancels the session's current work from another thread.
     pub fn canceller(&self) -> Canceller {
         let (copy, bed) = (Arc::clone(&self.copy_flag), Arc::clone(&self.bed));
         let preparations = [&self.planning, &self.message].map(Arc::clone);
         Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, preparations)
     }
 
-    /// Of `statement_timeout`, if there is one, what the statement under way has left: all of it before it begins.
+    /// Returns the rest of `statement_timeout` for the statement under way, or all of it before a statement begins;
+    /// `None` without a limit.
     pub fn time_left(&self) -> Option<Duration> {
         match self.has_timer {
             true => self.deadline.map(|deadline| self.time.left(deadline)),
@@ -143,21 +147,21 @@ impl Session {
         }
     }
 
-    /// What the next transaction meets others at: `overtake.hot_key`.
+    /// Returns the conflict key of the next transaction: `overtake.hot_key`.
     pub fn hot_key(&self) -> Option<u64> {
         self.settings.hot_key()
     }
 
-    /// Whether no transaction has begun in the engine, and the portal begins none: it opens or ends a block, sets or shows
-    /// something.
+    /// True if the engine has no open transaction and the portal starts none: it begins or ends a block, sets or shows
+    /// a setting.
     pub fn does_nothing_inside(&self, portal: &Portal) -> bool {
         portal.statement.traits.begins_nothing && !self.engine.is_open()
     }
 
-    /// Checks that the portal may run: in a failed transaction only what ends it, or goes back to a savepoint.
+    /// Checks that the portal may run. A failed transaction allows only its end and a rollback to a savepoint.
     ///
     /// # Errors
-    /// `25P02`
+    /// Fails with `25P02` in a failed transaction.
     pub fn check_runnable(&self, portal: &Portal) -> SqlResult<()> {
         if self.has_failed && !portal.statement.traits.ends_or_goes_back {
             return Err(engine::Error::InFailedTransaction.into());
@@ -165,8 +169,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begins the timer of `statement_timeout`, unless it runs: reading, waits and execution of a statement have one together, and a
-    /// COPY has the same to its end. Returns when the statement has taken too long.
+    /// Starts the timer of `statement_timeout`, unless it runs. Parsing, waits and execution of a statement share one
+    /// timer, and a COPY keeps it to its end. Returns the deadline.
     pub(super) fn begin_timer(&mut self) -> Option<Instant> {
         if !std::mem::replace(&mut self.has_timer, true) {
             self.deadline = self.settings.statement_timeout().and_then(|timeout| self.time.now().checked_add(timeout));
@@ -174,19 +178,19 @@ impl Session {
         self.deadline
     }
 
-    /// The statement is done, or has failed. The next one has a timer of its own.
+    /// Ends the timer with the statement, so that the next one starts its own.
     pub(super) fn end_timer(&mut self) {
         self.has_timer = false;
     }
 
-    /// What a client is told of an error, where this session knows more about it than the engine.
+    /// Adds details to an error of the engine that this session knows.
     pub(super) fn told(&self, error: SqlError, has_waited: bool) -> SqlError {
         let is_late = self.deadline.is_some_and(|deadline| self.time.is_past(deadline));
         match error.engine() {
             Some(engine::Error::Cancelled) if is_late => {
                 error.with_message("canceling statement due to statement timeout")
             }
-            // Who does not wait at all gets another message.
+            // NOWAIT has a message of its own.
             Some(engine::Error::LockNotAvailable(wanted)) => {
                 let what = crate::system::locks::named(&self.state(), wanted);
                 match has_waited {
@@ -204,7 +208,7 @@ impl Session {
         }
     }
 
-    /// `SET`.
+    /// Runs `SET`.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
         if is_local && self.engine.is_open() && name.eq_ignore_ascii_case("overtake.priority") {
             let message = "SET LOCAL overtake.priority must be called before any query";
@@ -213,7 +217,7 @@ impl Session {
         self.settings.set(name, value, is_local)
     }
 
-    /// `CREATE`, `ALTER`, `DROP ROLE` and the like.
+    /// Runs `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE` and their like.
     pub(super) fn change_roles(&mut self, change: &RoleChange) -> SqlResult<()> {
         if self.block == TransactionBlock::Explicit {
             return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
@@ -224,7 +228,7 @@ impl Session {
     }
 }
 
-/// See [`Session::canceller`].
+/// Handle of [`Session::canceller`].
 #[derive(Clone)]
 pub struct Canceller(
     engine::Canceller,
@@ -235,7 +239,7 @@ pub struct Canceller(
 );
 
 impl Canceller {
-    /// Makes the statement under way, if any, end with `57014`, and with it the rest of its message.
+    /// Cancels the statement under way, if there is one, with `57014`, together with the rest of its message.
     pub fn cancel(&self) {
         self.0.cancel();
         self.1.cancel();
