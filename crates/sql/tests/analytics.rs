@@ -117,7 +117,7 @@ fn a_query_with_effects_is_begun_once() {
     // The sequence was advanced once, so the query ran once, and not by analytics.
     assert_eq!(run(&mut session, "select currval('s')").unwrap()[0][0], Datum::Int8(2));
     assert_eq!(counts.runs.load(SeqCst), 0);
-    let lines = lines(&mut session, "explain (costs off) select random(), * from t limit 1");
+    let lines = lines(&mut session, "explain (costs off) select random(), * from t");
     assert!(lines.iter().any(|line| line == "Path: analytics"), "an answer is no effect: {lines:?}");
 }
 
@@ -451,18 +451,18 @@ fn few_rows_of_a_large_table_are_read_by_rows() {
     };
     for early in [
         "select id from t limit 1",
-        "select n + 1 from t where n = 3 limit 5 offset 5",
-        "select exists (select from t where n = 3)",
-        "select * from (select n from t) a limit 1",
+        "select id + 1 from t where id <> 3 limit 5 offset 5",
+        "select exists (select from t where id + 1 = 3)",
+        "select * from (select id from t) a limit 1",
     ] {
         assert_eq!(path(early), "row", "{early}");
     }
     for whole in [
-        "select n from t order by n limit 1",
+        "select id from t order by -id limit 1",
         "select count(*) from t limit 1",
         "select id from t limit 11000",
         "select (select count(*) from t) limit 1",
-        "select n, count(*) from t group by n limit 1",
+        "select id % 7, count(*) from t group by id % 7 limit 1",
     ] {
         assert_eq!(path(whole), "analytics", "{whole}");
     }

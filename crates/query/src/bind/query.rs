@@ -98,7 +98,7 @@ impl Binder<'_> {
         };
         let kind = count.kind;
         match self.coerce(count, Kind::Int8.into(), CastContext::Assignment) {
-            Ok(count) => Ok(count.expr),
+            Ok(count) => Ok(literal_count(&count.expr).unwrap_or(count.expr)),
             Err(error) if error.state() != SqlState::CANNOT_COERCE => Err(error),
             Err(_) => {
                 let message = format!("argument of {of} must be type bigint, not type {}", kind.name());
@@ -602,6 +602,13 @@ fn columns_in(scope: &NameScope<'_>, of: Option<&Qualifier>) -> Vec<(Option<Stri
             relation.columns.iter().map(move |column| (alias.clone(), column.name.clone()))
         })
         .collect()
+}
+
+/// Returns the constant that a cast of a literal count stands for: the path of a query depends on it.
+fn literal_count(count: &Expr) -> Option<Expr> {
+    let Expr::Cast { argument, .. } = count else { return None };
+    let Expr::Constant(Datum::Int4(rows)) = **argument else { return None };
+    Some(Expr::Constant(Datum::Int8(i64::from(rows))))
 }
 
 /// Applies `LIMIT`, `OFFSET` and `FETCH` to rows that are ordered by these keys.
