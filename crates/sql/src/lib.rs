@@ -7,8 +7,14 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - execution: `exec`, `explain`, `ddl`, `system`, `session`
+//! - state that statements run with: `context`
+//! - rows of system tables: `system`
+//! - execution by rows: `exec`
+//! - plans shown: `explain`
+//! - definitions: `ddl`
+//! - sessions: `session`
 
+mod context;
 mod ddl;
 mod exec;
 mod explain;

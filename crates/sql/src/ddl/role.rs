@@ -1,6 +1,6 @@
 //! Statements about roles, and settings of roles and databases, as changes of roles.
 
-use crate::session::set::{value_of, zone_value};
+use crate::context::{value_of, zone_value};
 use query::bind::Binder;
 use settings::roles::change::{RoleChange, RoleOptionChange};
 use statement::error::{SqlError, SqlResult, SqlState};

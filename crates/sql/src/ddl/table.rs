@@ -5,7 +5,7 @@ use super::constraints::{NewConstraint, NewConstraintKind};
 use super::like::LikeIndex;
 use super::rewrite::ColumnSource;
 use super::{Ddl, DdlResult};
-use crate::session::with_kept;
+use crate::context::with_kept;
 use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
 use query::bind::Binder;

@@ -22,7 +22,7 @@ mod sources;
 mod window;
 mod write;
 
-use crate::session::Env;
+use crate::context::Env;
 use catalog::{CatalogState, TableInfo};
 use engine::Txn;
 use engine::memory::SMALL_BYTES;

@@ -3,7 +3,7 @@
 //! **Invariant:** values are made as they are consumed.
 
 use super::{RowStack, Run};
-use crate::session::Env;
+use crate::context::Env;
 use query::plan::{Expr, SetCall, SetFunction};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::datum::Datum;

@@ -3,8 +3,8 @@
 //! **Invariant:** every operator of the plan is there, those of queries inside expressions included. When the statement must end,
 //! the walk stops where it is, and whoever has begun it by [`pulse::preparing`] learns of it.
 
+use crate::context::Env;
 use crate::exec::Probe;
-use crate::session::Env;
 use crate::system::deparse::{DeparsedColumn, shown};
 use catalog::{CatalogSnapshot, TableInfo};
 use query::change::{Assignments, Change, Modify, NewValue};

@@ -1,6 +1,6 @@
 //! Plans as text and as JSON, in PostgreSQL's forms.
 
-use crate::session::explain_options::ExplainOptions;
+use super::options::ExplainOptions;
 use query::explain::{ActualCounts, ExplainFact, ExplainNode, FactValue, FactVisibility};
 use statement::pulse::{self, ITEM};
 use std::fmt::Write;

@@ -2,9 +2,9 @@
 
 use super::action::Action;
 use super::explain::Explain;
-use super::explain_options::ExplainOptions;
 use super::parts::{ParsedStatement, StatementText, parts};
 use super::{BoundStatement, Session, Statement, TransactionBlock, wire};
+use crate::explain::ExplainOptions;
 use statement::bulk::{DeferredDrops, LargeValue};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;

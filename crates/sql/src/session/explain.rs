@@ -4,10 +4,9 @@
 //! including its side effects, and discards its rows.
 
 use super::action::PlannedQuery;
-use super::explain_options::ExplainOptions;
 use super::{BoundStatement, Outcome, Session, Statement, Step};
 use crate::exec::Probe;
-use crate::explain::{ExplainOutput, Explainer, json, text};
+use crate::explain::{ExplainOptions, ExplainOutput, Explainer, json, text};
 use crate::session::action::Action;
 use query::analytics::AnalyticsReport;
 use query::bind::column_info;

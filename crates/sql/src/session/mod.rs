@@ -14,9 +14,7 @@ mod copy;
 mod cursor_rows;
 pub(crate) mod cursors;
 mod define;
-mod env;
 pub(crate) mod explain;
-pub(crate) mod explain_options;
 mod locking;
 mod maintain;
 pub(crate) mod names;
@@ -34,15 +32,14 @@ mod transaction;
 mod unbound;
 mod wire;
 
+use crate::context::Env;
 use crate::exec::{AdvisoryState, SessionSequences};
 use action::{Action, ActionTraits, PlannedQuery};
 pub use alone::QueryAlone;
 use catalog::{Catalog, CatalogSnapshot, TableInfo};
 pub use copy::CopyPart;
-pub(crate) use define::with_kept;
 use define::{PendingDefinitions, PinnedCatalog};
 use engine::{Engine, SessionOptions};
-pub use env::Env;
 use locked::RwLocked;
 use names::SessionNames;
 pub use names::{ChangedNames, bytes_of_rows};
@@ -380,7 +377,10 @@ impl Database {
         let server = self.server.current();
         let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;
         let name = crate::system::locks::session_name(&user, backend_pid);
-        let env = Arc::new(Env::new(&user, backend_pid, Arc::new(settings.clone()), self.time.clone()));
+        let names = SessionNames::default();
+        let shown = Arc::new(settings.clone());
+        let functions = crate::system::all_functions();
+        let env = Arc::new(Env::new(&user, backend_pid, shown, self.time.clone(), names.listed(), functions));
         // No settings have this version, so the first statement makes its environment and search path.
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
@@ -400,7 +400,7 @@ impl Database {
             work: None,
             locked: Vec::new(),
             numbers: SessionSequences::default(),
-            names: env.names.clone(),
+            names,
             renamed: None,
             waiting: None,
             path: Arc::from([]),

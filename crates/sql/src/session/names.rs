@@ -5,6 +5,7 @@
 
 use super::cursor_rows::CursorRows;
 use super::{Portal, Session, Statement};
+use crate::context::{ListedPortal, ListedStatement, SessionObjects};
 use crate::session::action::Action;
 use locked::Locked;
 use query::rows::bytes_of;
@@ -56,9 +57,42 @@ pub(crate) struct Cursor {
 }
 
 impl SessionNames {
+    /// Returns the names for the environment of statements.
+    pub(super) fn listed(&self) -> Arc<dyn SessionObjects> {
+        Arc::<Mutex<NamedObjects>>::clone(&self.0)
+    }
+
     /// Locks the names, for a short time.
     pub(crate) fn get(&self) -> MutexGuard<'_, NamedObjects> {
         self.0.locked_anyway()
+    }
+}
+
+impl SessionObjects for Mutex<NamedObjects> {
+    fn portals(&self) -> Vec<ListedPortal> {
+        let names = self.locked_anyway();
+        let listed = names.portals.iter().map(|(name, cursor)| ListedPortal {
+            name: name.clone(),
+            text: cursor.text.clone(),
+            is_held: cursor.is_held,
+            is_binary: cursor.is_binary,
+            is_scrollable: cursor.is_scrollable,
+            since_us: cursor.since_us,
+        });
+        listed.collect()
+    }
+
+    fn statements(&self) -> Vec<ListedStatement> {
+        let names = self.locked_anyway();
+        let listed = names.statements.iter().map(|(name, named)| ListedStatement {
+            name: name.clone(),
+            text: named.statement.text().to_owned(),
+            since_us: named.since_us,
+            parameters: named.statement.parameters().to_vec(),
+            is_from_sql: named.is_from_sql,
+            runs: named.statement.runs(),
+        });
+        listed.collect()
     }
 }
 

@@ -10,23 +10,15 @@
 //! times.
 
 use super::{Parked, Session};
+use crate::context::TakeBackReason;
 use engine::Wake;
 use locked::{Locked, LockedResult};
 use statement::error::Cancellation;
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{SqlError, SqlResult};
 use statement::time::TimeSource;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// Reason for a rollback and restart of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TakeBackReason {
-    /// The statement sleeps for this duration.
-    Sleep(Duration),
-    /// The statement continues on a thread where it delays no others.
-    Move,
-}
 
 /// Time limit of a statement on a thread where it delays others.
 #[derive(Debug, Default)]
@@ -36,93 +28,6 @@ pub(super) struct StayLimit {
     /// True if the statement under way has reached it and continues elsewhere, and its implicit transaction began with
     /// it.
     pub(super) is_moved_first: bool,
-}
-
-/// Sleeps of the statement under way, as `pg_sleep` sees them.
-#[derive(Clone, Debug)]
-pub(crate) struct Naps(Arc<StatementNaps>);
-
-#[derive(Debug)]
-struct StatementNaps {
-    time: TimeSource,
-    /// True if the run is to be rolled back. The flag saves most statements the lock.
-    is_asked: AtomicBool,
-    state: Mutex<NapState>,
-}
-
-#[derive(Debug, Default)]
-struct NapState {
-    /// Number of sleeps that are over.
-    passed: usize,
-    /// Number of sleeps that the run has reached.
-    seen: usize,
-    asked: Option<TakeBackReason>,
-    /// True if the statement can sleep.
-    is_on: bool,
-    /// Time at which the limit on this thread is reached.
-    stays_until: Option<Instant>,
-}
-
-/// Maximal duration of a sleep, a century; longer ones are shortened to it.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
-
-impl Naps {
-    pub(super) fn new(time: TimeSource) -> Naps {
-        Naps(Arc::new(StatementNaps { time, is_asked: AtomicBool::new(false), state: Mutex::default() }))
-    }
-
-    fn get(&self) -> MutexGuard<'_, NapState> {
-        self.0.state.locked_anyway()
-    }
-
-    /// Starts a run.
-    pub(super) fn begin(&self, stays_until: Option<Instant>) {
-        let mut state = self.get();
-        *state = NapState { passed: state.passed, is_on: true, stays_until, ..NapState::default() };
-        self.0.is_asked.store(false, Relaxed);
-    }
-
-    pub(super) fn is_asked(&self) -> bool {
-        self.0.is_asked.load(Relaxed)
-    }
-
-    /// Requests a rollback of the run for this reason.
-    fn ask(&self, state: &mut NapState, asked: TakeBackReason) {
-        state.asked.get_or_insert(asked);
-        self.0.is_asked.store(true, Relaxed);
-    }
-
-    /// Ends a run. Returns the reason if it is to be rolled back.
-    pub(super) fn end(&self) -> Option<TakeBackReason> {
-        let mut state = self.get();
-        state.is_on = false;
-        state.asked.take()
-    }
-
-    /// Sleeps for this number of seconds, unless that sleep is over. The error ends the run.
-    pub(crate) fn nap(&self, seconds: f64) -> SqlResult<()> {
-        let mut state = self.get();
-        if !state.is_on {
-            return Err(SqlError::unsupported("a sleep here"));
-        }
-        state.seen += 1;
-        if state.seen <= state.passed || seconds.is_nan() || seconds <= 0.0 {
-            return Ok(());
-        }
-        let duration = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST);
-        self.ask(&mut state, TakeBackReason::Sleep(duration));
-        Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
-    }
-
-    /// Checks the time limit on this thread. The error ends the run.
-    pub(super) fn check_stay(&self) -> SqlResult<()> {
-        let mut state = self.get();
-        if !state.is_on || state.stays_until.is_none_or(|until| !self.0.time.is_past(until)) {
-            return Ok(());
-        }
-        self.ask(&mut state, TakeBackReason::Move);
-        Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement goes on elsewhere"))
-    }
 }
 
 /// Sleep, shared with the threads that may end it.
@@ -261,7 +166,7 @@ impl Session {
     pub(super) fn wake_up(&mut self) -> SqlResult<Option<Nap>> {
         if !self.is_parked {
             self.end_nap();
-            self.env.naps.get().passed = 0;
+            self.env.naps.forget();
             return Ok(None);
         }
         let Some(nap) = &self.nap else { return Ok(None) };
@@ -280,7 +185,7 @@ impl Session {
                 Cancellation::StatementTimeout
             }));
         }
-        self.env.naps.get().passed += 1;
+        self.env.naps.pass();
         let left = self.deadline.map(|deadline| self.time.left(deadline));
         self.engine.set_statement_timeout(left);
         Ok(None)

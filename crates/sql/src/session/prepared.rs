@@ -6,7 +6,7 @@ use super::action::Action;
 use super::cursors::{Declare, Fetch};
 use super::define::AnalysedStatement;
 use super::{BoundStatement, Session, Statement, Step};
-use crate::session::Env;
+use crate::context::Env;
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::Expr;

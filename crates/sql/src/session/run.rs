@@ -4,10 +4,10 @@
 //! snapshot; then it checks that it is bound by the catalog of that snapshot, and only then does it begin. From then
 //! on it keeps that snapshot and that catalog.
 
-use super::naps::Naps;
 use super::{Action, BoundStatement, Parked, Session, Statement, Step, TransactionBlock};
+use crate::context::Env;
+use crate::context::Naps;
 use crate::exec::{Memo, Run, RunChanges, RunUsage, moves};
-use crate::session::Env;
 use catalog::CatalogSnapshot;
 use catalog::{ORDER, TableInfo};
 use engine::{AdvisoryScope, Txn, Wait};

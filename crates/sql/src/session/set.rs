@@ -1,12 +1,11 @@
 //! `SET`, `RESET` and `SHOW`: names and values of settings, modes of transactions.
 
 use super::action::{Action, TransactionModes};
+use crate::context::{value_of, zone_value};
 use query::bind::{Binder, column_info};
 use query::plan::ColumnInfo;
-use settings::SEARCH_PATH;
-use statement::error::{SqlError, SqlResult, SqlState};
-use syntax::ast::{SetCommand, SetTarget, SetValue, SettingName, TransactionMode, ZoneValue};
-use syntax::names::quoted_name;
+use statement::error::{SqlError, SqlResult};
+use syntax::ast::{SetCommand, SetTarget, SettingName, TransactionMode};
 use types::Kind;
 
 /// Action of a `SET`.
@@ -48,38 +47,6 @@ pub(super) fn reset(name: &SettingName) -> Action {
 fn assignment(name: String, value: Option<String>, is_local: bool) -> Action {
     let name = if name == "session_authorization" && value.is_none() { "role".to_owned() } else { name };
     Action::Set { name, value, is_local }
-}
-
-/// Value of a setting, as text; `None` for its default.
-///
-/// PostgreSQL keeps a list as one text (`flatten_set_variable_args`), with names quoted where needed. A string
-/// constant is one name, whatever it contains.
-///
-/// # Errors
-/// `22023`: the setting takes no list.
-pub(crate) fn value_of(name: &str, values: &[SetValue]) -> SqlResult<Option<String>> {
-    let has_names = name.eq_ignore_ascii_case(SEARCH_PATH);
-    if 1 < values.len() && !has_names && !name.eq_ignore_ascii_case("datestyle") {
-        let message = format!("SET {name} takes only one argument");
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
-    let text = |value: &SetValue| match value {
-        SetValue::Text(name) if has_names => quoted_name(name),
-        SetValue::Text(value) | SetValue::Number(value) => value.to_string(),
-    };
-    Ok((!values.is_empty()).then(|| values.iter().map(text).collect::<Vec<_>>().join(", ")))
-}
-
-/// Value of `SET TIME ZONE`, as text; `None` for the default.
-///
-/// # Errors
-/// Errors of an interval's value.
-pub(crate) fn zone_value(binder: &Binder<'_>, zone: Option<&ZoneValue>) -> SqlResult<Option<String>> {
-    Ok(match zone {
-        None => None,
-        Some(ZoneValue::Value(SetValue::Text(value) | SetValue::Number(value))) => Some(value.to_string()),
-        Some(ZoneValue::Interval(interval)) => Some(binder.zone_interval(interval)?),
-    })
 }
 
 /// Action of a `SHOW`, and its columns.

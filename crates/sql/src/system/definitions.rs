@@ -3,7 +3,7 @@
 //! **Invariant:** executing the text of a definition creates the same object again.
 
 use super::{SystemContext, SystemRows, array, deparse, int, oid, quoted, reg, text, yes};
-use crate::session::Env;
+use crate::context::Env;
 use catalog::{
     CatalogSnapshot, Constraint, ConstraintKind, ForeignAction, ForeignKey, IndexInfo, IndexOrder, Relation, TableInfo,
 };

@@ -3,7 +3,7 @@
 //! **Invariant:** the text has the same meaning when it is parsed again. An expression of an unknown kind is written as
 //! its author wrote it.
 
-use crate::session::Env;
+use crate::context::Env;
 use catalog::{CatalogSnapshot, CheckConstraint, ColumnDef, DefaultExpr, TableInfo};
 use query::bind::{Binder, NameScope, columns_of};
 use query::plan::{Expr, SequenceCall};

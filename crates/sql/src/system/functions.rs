@@ -3,7 +3,7 @@
 //! **Invariant:** results are those of the catalog that the statement sees, and NULL for objects that do not exist.
 
 use super::{definitions, pg_type, reg, text};
-use crate::session::Env;
+use crate::context::Env;
 use catalog::{CatalogSnapshot, Relation};
 use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};

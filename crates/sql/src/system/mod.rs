@@ -26,7 +26,7 @@ mod sizes;
 mod viewdef;
 mod views;
 
-use crate::session::Env;
+use crate::context::Env;
 use catalog::system::{INFORMATION_SCHEMA, OWN_SCHEMA};
 use catalog::{CatalogSnapshot, CatalogState, Relation, SystemColumn, SystemTable};
 pub(crate) use functions::all_functions;

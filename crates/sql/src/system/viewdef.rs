@@ -6,7 +6,7 @@
 
 use super::deparse::{DeparsedColumn, Deparser};
 use super::{quoted, reg};
-use crate::session::Env;
+use crate::context::Env;
 use catalog::{CatalogSnapshot, Relation, ViewInfo};
 use query::bind::kept::name_literals;
 use query::bind::{Binder, NameReference, NameScope, NameTarget};

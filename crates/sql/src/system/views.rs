@@ -140,10 +140,10 @@ fn index_statistics(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> Sq
 
 /// Adds the cursors of this session.
 fn cursors(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for (name, cursor) in &source.env.names.get().portals {
+    for cursor in source.env.names.portals() {
         rows.add([
-            ("name", text(name)),
-            ("statement", text(&cursor.text)),
+            ("name", text(cursor.name)),
+            ("statement", text(cursor.text)),
             ("is_holdable", yes(cursor.is_held)),
             ("is_binary", yes(cursor.is_binary)),
             ("is_scrollable", yes(cursor.is_scrollable)),
@@ -155,14 +155,14 @@ fn cursors(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
 
 /// Adds the prepared statements of this session. A statement has one plan, whatever its parameters.
 fn prepared_statements(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for (name, named) in &source.env.names.get().statements {
+    for statement in source.env.names.statements() {
         rows.add([
-            ("name", text(name)),
-            ("statement", text(named.statement.text())),
-            ("prepare_time", Datum::Timestamp(named.since_us)),
-            ("parameter_types", array(named.statement.parameters().iter().map(|of| oid(of.oid())))),
-            ("from_sql", yes(named.is_from_sql)),
-            ("generic_plans", int(named.statement.runs())),
+            ("name", text(statement.name)),
+            ("statement", text(statement.text)),
+            ("prepare_time", Datum::Timestamp(statement.since_us)),
+            ("parameter_types", array(statement.parameters.iter().map(|of| oid(of.oid())))),
+            ("from_sql", yes(statement.is_from_sql)),
+            ("generic_plans", int(statement.runs)),
             ("custom_plans", int(0)),
         ]);
     }

@@ -3,7 +3,7 @@
 //! **Invariant:** it is constant while a statement runs, except for the state of `random()` and the requests of
 //! `set_config`.
 
-use super::names::SessionNames;
+use super::names::SessionObjects;
 use super::naps::Naps;
 use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
@@ -32,12 +32,13 @@ pub struct Env {
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
     /// The session's prepared statements and portals.
-    pub(crate) names: SessionNames,
+    pub(crate) names: Arc<dyn SessionObjects>,
     pub(crate) naps: Naps,
     /// Clock of the session.
     time: TimeSource,
     /// Memory of the session's statements.
     pub holdings: Arc<SessionHoldings>,
+    functions: &'static FunctionTable,
     chance: Arc<SharedCallEffects>,
     asked: Arc<RequestedSettings>,
 }
@@ -82,7 +83,15 @@ impl CallEffects {
 pub(crate) type SettingRequest = (String, Option<String>, bool);
 
 impl Env {
-    pub(crate) fn new(user: &str, backend_pid: u32, settings: Arc<Settings>, time: TimeSource) -> Env {
+    /// Returns the environment of a session that begins. `functions` are all that its statements can call.
+    pub(crate) fn new(
+        user: &str,
+        backend_pid: u32,
+        settings: Arc<Settings>,
+        time: TimeSource,
+        names: Arc<dyn SessionObjects>,
+        functions: &'static FunctionTable,
+    ) -> Env {
         let seed = time.unix_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
         Env {
             forms: Forms::default(),
@@ -91,10 +100,11 @@ impl Env {
             user: user.into(),
             backend_pid,
             settings,
-            names: SessionNames::default(),
+            names,
             naps: Naps::new(time.clone()),
             time,
             holdings: SessionHoldings::new(backend_pid),
+            functions,
             chance: Arc::new(SharedCallEffects {
                 is_touched: AtomicBool::new(false),
                 state: Mutex::new(CallEffects::seeded(seed)),
@@ -219,13 +229,7 @@ impl SessionContext for Env {
     }
 
     fn functions(&self) -> &'static FunctionTable {
-        crate::system::all_functions()
-    }
-}
-
-impl Default for Env {
-    fn default() -> Env {
-        Env::new("postgres", 0, Arc::new(Settings::new("postgres")), TimeSource::system())
+        self.functions
     }
 }
 

@@ -1,0 +1,15 @@
+//! State that statements run with: settings, clocks, role, chance, sleeps, the catalog.
+//!
+//! A session makes it for its statements. Executors, definitions and system views know their session by it alone.
+
+mod env;
+mod kept;
+mod names;
+mod naps;
+mod set_values;
+
+pub(crate) use env::Env;
+pub(crate) use kept::with_kept;
+pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};
+pub(crate) use naps::{Naps, TakeBackReason};
+pub(crate) use set_values::{value_of, zone_value};
