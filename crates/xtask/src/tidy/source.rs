@@ -27,12 +27,16 @@ impl SourceFile {
         self.text.find("#[cfg(test)]\nmod tests {").map_or(&*self.text, |at| &self.text[..at])
     }
 
-    /// Returns the module directly below `src`, where the file is one or belongs to one.
-    pub(super) fn module(&self) -> Option<&str> {
-        let below = self.name.strip_prefix("crates/")?.split_once("/src/")?.1;
-        let first = below.split('/').next()?;
-        let module = first.strip_suffix(".rs").unwrap_or(first);
-        (!matches!(module, "lib" | "main")).then_some(module)
+    /// Returns true for the root file of a library or binary.
+    pub(super) fn is_root(&self) -> bool {
+        self.name.ends_with("/src/lib.rs") || self.name.ends_with("/src/main.rs")
+    }
+
+    /// Returns the path of the file's module from the root of the crate; nothing for the root and for files elsewhere.
+    pub(super) fn module_path(&self) -> Vec<&str> {
+        let Some((_, below)) = self.name.split_once("/src/").filter(|_| !self.is_root()) else { return Vec::new() };
+        let path = below.strip_suffix(".rs").unwrap_or(below);
+        path.strip_suffix("/mod").unwrap_or(path).split('/').collect()
     }
 }
 
