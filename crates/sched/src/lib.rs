@@ -15,6 +15,22 @@
 //! - `state`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
 //! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
 //! - [`Event`]: a record for one reader.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - what the rest stands on: `sync`, `counters`, `panics`
+//! - the decision: `policy`
+//! - cap and settings: `cap`, `settings`
+//! - the loop that asks for decisions: `entry`
+//! - the same on virtual time: `sim`
+//! - state that the threads share: `event`, `keeper`, `lanes`, `low`, `request`, `state`
+//! - threads that run requests: `serve`, `dedicated`
+//! - the interface: `scheduler`
+//!
+//! A request that parks and a query that ends go back into the queues by themselves, and the queues hold requests and
+//! queries; so these modules and the state make one layer.
 
 mod cap;
 mod counters;
@@ -39,8 +55,8 @@ pub use counters::{Counters, Start};
 pub use event::{Completed, Event};
 pub use low::{Finish, LowWork};
 pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
-pub use request::{Ended, Request, RequestState, Resubmit, RunCx, RunOutcome, Work};
-pub use scheduler::{Rejected, Scheduler};
+pub use request::{Ended, Rejected, Request, RequestState, Resubmit, RunCx, RunOutcome, Work};
+pub use scheduler::Scheduler;
 pub use settings::{Placement, Rungs, SchedulerSettings};
 
 #[cfg(feature = "shuttle")]

@@ -8,7 +8,7 @@
 
 use crate::event::Event;
 use crate::policy::Policy;
-use crate::scheduler::Rejected;
+use crate::request::Rejected;
 use crate::state::SchedulerState;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};

@@ -45,6 +45,20 @@ pub enum Ended {
     Exhausted,
 }
 
+/// Reason of a refusal of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// The limit of requests under way, or of waiting queries, is reached; the work may be submitted again later.
+    #[error("the scheduler is full")]
+    Full,
+    /// The scheduler was shut down.
+    #[error("the scheduler was shut down")]
+    Stopped,
+    /// The request was submitted before.
+    #[error("a request is submitted once")]
+    NotNew,
+}
+
 /// Context of a run, as the work sees it.
 pub struct RunCx<'a> {
     pub(crate) shared: &'a SchedulerState,

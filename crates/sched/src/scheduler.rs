@@ -7,7 +7,7 @@ use crate::keeper;
 use crate::low::LowWork;
 use crate::panics;
 use crate::policy::Policy;
-use crate::request::Request;
+use crate::request::{Rejected, Request};
 use crate::serve::Handler;
 use crate::settings::SchedulerSettings;
 use crate::state::SchedulerState;
@@ -19,20 +19,6 @@ use preempt::{Mode, Registration, Worker};
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-
-/// Reason of a refusal of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    /// The limit of requests under way, or of waiting queries, is reached; the work may be submitted again later.
-    #[error("the scheduler is full")]
-    Full,
-    /// The scheduler was shut down.
-    #[error("the scheduler was shut down")]
-    Stopped,
-    /// The request was submitted before.
-    #[error("a request is submitted once")]
-    NotNew,
-}
 
 /// Nice value of workers under `thread` where the real-time class is not allowed.
 const NICE_MAX: i32 = 19;
