@@ -6,6 +6,17 @@
 //!
 //! **Invariant:** drawing knows neither connection nor clock: the picture follows from the looks alone, so that it can
 //! be tested.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - what a server is asked: `error`, `rows`, `tls`, `target`
+//! - contents of the views: `look`
+//! - the connection: `client`
+//! - changes between looks: `watch`
+//! - drawing: `screen`
+//! - output: `plain`, `live`
 
 mod client;
 mod error;

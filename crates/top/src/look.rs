@@ -3,6 +3,10 @@
 use crate::rows::RowAccess;
 use serde::Serialize;
 
+/// Message shown when the gate is off.
+pub const NO_GATE: &str = "There is no gate: overtake.mpl is off. Start the server with -c overtake.mpl=auto, with a number, or with \
+observe, which changes nothing and watches.";
+
 /// The row of `overtake.mpl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "docs/views.md describes the view's columns")]

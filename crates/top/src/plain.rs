@@ -3,14 +3,10 @@
 use crate::TopOptions;
 use crate::client::Client;
 use crate::error::Error;
-use crate::look::{Look, MplRow};
+use crate::look::{Look, MplRow, NO_GATE};
 use crate::screen::{ms, rate};
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
-
-/// Message shown when the gate is off.
-pub const NO_GATE: &str = "There is no gate: overtake.mpl is off. Start the server with -c overtake.mpl=auto, with a number, or with \
-observe, which changes nothing and watches.";
 
 /// Writes one look after the other. A lost connection is reported on standard error and tried again, unless a single
 /// look was asked for.

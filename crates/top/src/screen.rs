@@ -98,7 +98,7 @@ impl Screen {
         frame.render_widget(Paragraph::new(self.title(watch, now)), head);
         match &watch.look {
             Some(Look { mpl: Some(mpl), .. }) => self.gate(watch, mpl, frame, rest),
-            Some(_) => frame.render_widget(Paragraph::new(crate::plain::NO_GATE).wrap(Wrap { trim: true }), rest),
+            Some(_) => frame.render_widget(Paragraph::new(crate::look::NO_GATE).wrap(Wrap { trim: true }), rest),
             None => {}
         }
         if self.is_help {
