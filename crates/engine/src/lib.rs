@@ -17,6 +17,24 @@
 //!
 //! Beside them: [`Engine`] and [`Session`], which hold all of it together; [`Engine::housekeep`] and the thread that
 //! calls it; `redo`, [`Log`]: the record that a commit gives to the log.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - what the rest stands on: `sync`, `counters`, `log`, `memory`
+//! - versions, slots and trees: `raw`
+//! - errors, and the names of locks in them: `error`, `locks::key`, `locks::mode`
+//! - rows, in tables: `row`, `schema::table`, `schema::tables`, `frozen::arrow`, `frozen::block`, `frozen::bounds`,
+//!   `frozen::gather`, `frozen::present`, `raw::attic`, `raw::directory`, `raw::ids`, `raw::rows`
+//! - waits between transactions: `locks`
+//! - transactions, and the engine that they share: `txn`, `frozen`, `redo`, `schema`, `limits`, `engine`
+//! - sessions: `session`
+//! - beside them: `holdings`, `housekeep`, `housekeeper`, `model`
+//!
+//! A row map leads to blocks, and a block to its rows and their table; so tables and the files of `raw` and `frozen` that
+//! hold rows make one layer. A transaction works on all parts of its engine, and those parts (the freezer, scans, limits,
+//! redo records) work on transactions; they make another one.
 
 mod counters;
 mod engine;
@@ -49,10 +67,8 @@ pub use holdings::{Holdings, TableHoldings};
 pub use housekeep::Housekept;
 pub use housekeeper::Housekeeper;
 pub use limits::Limits;
-pub use locks::advisory::{AdvisoryLocks, AdvisoryScope};
 pub use locks::{
-    Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Ticket, Wait, Waited, Wake,
-    WantedLock,
+    Advisory, LockConfig, LockPriority, LockStats, LockView, RowLock, TableLock, Taking, Wait, Waited, Wake, WantedLock,
 };
 pub use log::{AlwaysReached, Log, LogPosition};
 pub use raw::activity::{Activity, Why};
@@ -62,7 +78,8 @@ pub use row::value::{Type, Value};
 pub use row::writer::RowWriter;
 pub use row::{Row, RowId};
 pub use schema::table::{Column, IndexDef, Table, TableDef};
-pub use session::{Canceller, Savepoint, Session, SessionOptions, Step};
+pub use session::advisory::{AdvisoryLocks, AdvisoryScope};
+pub use session::{Canceller, Savepoint, Session, SessionOptions, Step, Ticket};
 pub use txn::begin::{Begin, Isolation};
 pub use txn::open::{HeldVersions, OpenSnapshot, OpenTransaction};
 pub use txn::read::{Direction, Range};

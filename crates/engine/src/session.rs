@@ -4,18 +4,22 @@
 //! rows is left. A statement that must wait has been undone before its [`Ticket`] is returned: it has its place in a
 //! queue, and nothing else to remember.
 
+pub(crate) mod advisory;
 mod open;
 mod run;
+mod snapshot;
+mod ticket;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::locks::{Outcome, Tally, Ticket, Unknown, Waiter, class_of};
+use crate::locks::{Outcome, Tally, Unknown, Waiter, class_of};
 use crate::txn::begin::Begin;
 use open::Open;
 use preempt::{Worker, in_urgent, os};
 use stage::Class;
 use std::sync::Arc;
 use std::time::Duration;
+pub use ticket::Ticket;
 
 /// Options of a session.
 #[derive(Debug, Clone)]

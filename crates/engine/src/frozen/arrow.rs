@@ -190,7 +190,7 @@ fn shared<T: ByteViewType>(column: &GenericByteViewArray<T>, rest: impl Fn()) ->
     }
     for (at, value) in column.iter().enumerate() {
         sealed.append_option(value);
-        if at.is_multiple_of(crate::frozen::scan::GATHER_ROWS) {
+        if at.is_multiple_of(crate::frozen::gather::GATHER_ROWS) {
             rest();
         }
     }

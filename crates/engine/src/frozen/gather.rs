@@ -3,11 +3,13 @@
 //! **Invariant:** all columns of some rows are gathered while those rows are in the cache, with a safepoint behind them.
 
 use crate::frozen::arrow::Builder;
-use crate::frozen::scan::GATHER_ROWS;
 use crate::raw::version::Version;
 use crate::row::layout::{Image, Layout};
 use arrow_array::ArrayRef;
 use preempt::safepoint;
+
+/// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
+pub(crate) const GATHER_ROWS: usize = 256;
 
 /// Columns under construction.
 pub(crate) struct Gather<'l> {

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::frozen::block::Block;
-use crate::frozen::gather::Gather;
+use crate::frozen::gather::{GATHER_ROWS, Gather};
 use crate::raw::chain::View;
 use crate::raw::reader::ReadHold;
 use crate::raw::rows::{CHUNK_ROWS, NewestState};
@@ -17,7 +17,6 @@ use crate::raw::version::Version;
 use crate::row::condition::Condition;
 use crate::row::{Row, RowId, RowPlace};
 use crate::schema::table::Table;
-use crate::session::Session;
 use crate::sync::Relaxed;
 use crate::txn::Txn;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
@@ -28,9 +27,6 @@ use arrow_select::filter::filter;
 use preempt::{Dense, safepoint};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Hot rows, or newer versions of one, between two safepoints. The design allows 1,024; a row that is not in the cache costs up to 0.1 µs.
-pub(crate) const GATHER_ROWS: usize = 256;
 
 /// Largest number of rows of a batch, so that it can be added to any row id.
 const BATCH_ROWS_MAX: usize = 1 << 31;
@@ -154,26 +150,6 @@ impl Txn<'_> {
         let hold = ReadHold::new(&inner.registry).ok_or(Error::Limit(Limit::Snapshots))?;
         let view = View { snapshot: hold.snapshot(), ..self.view()? };
         Ok(Arc::new(Snapshot { inner, hold, view }))
-    }
-}
-
-impl Session {
-    /// Returns a snapshot as [`Txn::snapshot`] does, as a statement of its own of the open transaction: at READ
-    /// COMMITTED it sees the state committed now, at the other levels the state that the transaction's first statement
-    /// saw; and the transaction's own changes.
-    ///
-    /// # Errors
-    /// Those of [`Txn::snapshot`], and of [`Session::execute`].
-    pub fn snapshot(&mut self) -> Result<Arc<Snapshot>> {
-        self.execute(|txn| txn.snapshot())
-    }
-
-    /// Notes a scan as [`Txn::note_scan`] does, as a statement of its own of the open transaction.
-    ///
-    /// # Errors
-    /// Those of [`Txn::note_scan`], and of [`Session::execute`].
-    pub fn note_scan(&mut self, table: &Table, conditions: &[Condition]) -> Result<()> {
-        self.execute(|txn| txn.note_scan(table, conditions))
     }
 }
 

@@ -5,11 +5,11 @@
 //!
 //! - `mode`: modes and their conflicts; `key`: keys of locks;
 //! - `entry`: holders and waiters of a key; this file: the table of entries;
-//! - `waiter`: a session that waits; `ticket`: the handle that its caller holds meanwhile;
+//! - `waiter`: a session that waits; `advisory`: locks that it holds beyond its transactions;
 //! - `deadlock`, `press`: the choice of the transaction that gives way; `clock`: patience and timeouts; `settings`,
 //!   `tally`: parameters and statistics.
 
-pub(crate) mod advisory;
+mod advisory;
 mod clock;
 mod deadlock;
 mod entry;
@@ -18,7 +18,6 @@ mod mode;
 mod press;
 mod settings;
 mod tally;
-mod ticket;
 mod view;
 mod waiter;
 
@@ -29,7 +28,6 @@ pub(crate) use mode::Mode;
 pub use mode::{RowLock, TableLock, Wait};
 pub use settings::{LockConfig, LockPriority};
 pub use tally::{LockStats, Taking};
-pub use ticket::Ticket;
 pub use view::LockView;
 pub use waiter::Wake;
 pub(crate) use waiter::{Outcome, Phase, Waiter};

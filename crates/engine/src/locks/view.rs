@@ -7,9 +7,9 @@ use super::mode::Mode;
 use super::tally::class_of;
 use super::waiter::Phase;
 use super::{LockStats, LockTable};
-use crate::engine::Inner;
 use crate::raw::open::OpenSlot;
 use crate::raw::slots::Registry;
+use crate::schema::tables::Tables;
 use preempt::Region;
 use stage::Class;
 use std::collections::{HashMap, HashSet};
@@ -49,8 +49,15 @@ pub struct LockView {
 }
 
 impl LockTable {
-    pub(crate) fn view(&self, inner: &Inner, holders: &dyn Holders) -> Vec<LockView> {
-        let tables = inner.tables.all();
+    /// Returns all locks and places in queues. `name_of` gives the names of sessions that are open.
+    pub(crate) fn view(
+        &self,
+        tables: &Tables,
+        registry: &Registry,
+        name_of: impl Fn(u64) -> Option<Arc<str>>,
+        holders: &dyn Holders,
+    ) -> Vec<LockView> {
+        let tables = tables.all();
         let name = |id: u32| tables.iter().find(|table| table.id == id).map(|table| table.name().to_owned());
         let mut all = Vec::new();
         for stripe in &self.stripes {
@@ -58,18 +65,18 @@ impl LockTable {
             let copies: Vec<Copied> = {
                 let region = Region::enter();
                 let stripe = stripe.lock(&region);
-                stripe.entries.iter().map(|(key, entry)| Copied::of(*key, entry, &inner.registry, holders)).collect()
+                stripe.entries.iter().map(|(key, entry)| Copied::of(*key, entry, registry, holders)).collect()
             };
             for copied in copies {
                 copied.tell(&name, &mut all);
             }
         }
         // Transactions that have begun since are included, and one that has ended belongs to no session.
-        let whose = |slot: OpenSlot| (slot.owner, (inner.sessions.name(slot.session), class_of(slot.importance)));
-        let open: HashMap<u64, _> = inner.registry.open_slots().into_iter().map(whose).collect();
+        let whose = |slot: OpenSlot| (slot.owner, (name_of(slot.session), class_of(slot.importance)));
+        let open: HashMap<u64, _> = registry.open_slots().into_iter().map(whose).collect();
         for lock in all.iter_mut().filter(|lock| lock.granted) {
             if lock.of_session {
-                lock.session = inner.sessions.name(lock.transaction);
+                lock.session = name_of(lock.transaction);
                 continue;
             }
             let (session, class) = open.get(&lock.transaction).cloned().unzip();

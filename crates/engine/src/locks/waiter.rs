@@ -4,10 +4,10 @@
 //! canceller: the phase leaves *waiting* under the waiter's latch. The thread that ends it wakes the session after
 //! unlatching.
 
+use super::advisory::Advisories;
 use super::key::Key;
 use super::mode::Mode;
 use crate::error::Error;
-use crate::locks::advisory::Advisories;
 use crate::sync::{AtomicU64, Latch, Relaxed, SeqCst};
 use preempt::{Region, os};
 use std::sync::Arc;

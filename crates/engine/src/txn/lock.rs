@@ -745,14 +745,17 @@ impl Engine {
     /// Returns the locks in the lock table, with the waiters of each and the transactions that they wait for.
     pub fn locks(&self) -> Vec<LockView> {
         let inner = &*self.inner;
+        let view_by = |holders: &dyn Holders| {
+            inner.locks.view(&inner.tables, &inner.registry, |session| inner.sessions.name(session), holders)
+        };
         match inner.registry.begin(Class::Low, None, Role::None) {
             Some(held) => {
-                let view = inner.locks.view(inner, &inner.elsewhere(&held));
+                let view = view_by(&inner.elsewhere(&held));
                 held.abort();
                 held.release();
                 view
             }
-            None => inner.locks.view(inner, &Unknown),
+            None => view_by(&Unknown),
         }
     }
 }

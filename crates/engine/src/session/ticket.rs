@@ -1,8 +1,7 @@
 //! Ticket: the handle of the caller of a parked statement.
 
-use super::Waiter;
-use super::waiter::Wake;
 use crate::engine::Engine;
+use crate::locks::{Waiter, Wake};
 use preempt::os;
 use std::sync::Arc;
 use std::thread::{self, Thread};
