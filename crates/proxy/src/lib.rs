@@ -6,6 +6,21 @@
 //! **Invariant:** messages are forwarded as the bytes that they are. A connection belongs to one client from the first
 //! message of a transaction to the answer to its last. When it leaves a client, nothing of that client stays on it
 //! except what it is known to have: settings and prepared statements.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - statements and messages: `statements`, `clients::priority`, `clients::outcome`
+//! - connections to servers: `servers`, `clients::cancel_request`, `clients::consent`, `clients::database`,
+//!   `clients::expect`, `clients::leftovers`, `setup::ready`, `setup::roles`, `setup::sessions`
+//! - options: `setup`
+//! - sessions of clients: `clients`, `setup::unknown`
+//! - the administration console: `admin`
+//! - the door for both: `clients::opened`
+//!
+//! The state of the proxy itself is in this file. A pool asks its server about its users and about what clients have left
+//! on a connection; so those questions stand with the servers.
 
 mod admin;
 mod clients;

@@ -3,44 +3,16 @@
 //! **Invariant:** the properties of a named statement are determined once for each client. They are kept until the
 //! client's application or the settings change.
 
-use crate::clients::block::{self, BlockCommand};
 use crate::clients::client::Client;
 use crate::clients::priority;
+use crate::statements::block_command::{BlockCommand, bare};
 use crate::statements::message;
+use crate::statements::properties::StatementProperties;
 use server::door::{About, Hot, Marks};
 use settings::priority::hint;
 use stage::Class;
 use statement::{SqlError, SqlResult};
 use wire::frame::{Bind, HEAD};
-
-/// Properties of a statement, as far as they are known.
-#[derive(Clone, Debug)]
-pub(crate) struct StatementProperties {
-    /// Class that a hint, a rule or a SET gives, or the refusal of what was asked for.
-    class: SqlResult<Option<Class>>,
-    marks: Marks,
-    /// Version of the settings and the application on which these depend.
-    by: u64,
-}
-
-impl Default for StatementProperties {
-    fn default() -> StatementProperties {
-        StatementProperties { class: Ok(None), marks: Marks::default(), by: 0 }
-    }
-}
-
-impl StatementProperties {
-    /// Combines the properties of a BEGIN with those of the first statement behind it; those of the BEGIN take
-    /// precedence.
-    fn and(self, first: StatementProperties) -> StatementProperties {
-        let hot = if matches!(self.marks.hot, Hot::Unknown) { first.marks.hot } else { self.marks.hot };
-        let class = match self.class {
-            Ok(None) => first.class,
-            Ok(Some(_)) | Err(_) => self.class,
-        };
-        StatementProperties { class, marks: Marks { hot, ..first.marks }, by: first.by }
-    }
-}
 
 /// Text behind the name in the body of a `Parse`.
 fn text_of(body: &[u8]) -> &[u8] {
@@ -48,7 +20,7 @@ fn text_of(body: &[u8]) -> &[u8] {
 }
 
 fn is_begin(text: &[u8]) -> bool {
-    block::bare(text) == Some(BlockCommand::Begin)
+    bare(text) == Some(BlockCommand::Begin)
 }
 
 impl Client {

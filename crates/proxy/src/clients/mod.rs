@@ -16,6 +16,5 @@ pub(crate) mod link;
 pub(crate) mod opened;
 pub(crate) mod outcome;
 pub(crate) mod priority;
-pub(crate) mod shown;
 pub(crate) mod talk;
 pub(crate) mod turn;

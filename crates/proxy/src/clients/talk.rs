@@ -3,15 +3,16 @@
 //! **Invariant:** a client waits for a connection only with a complete message in hand, and pending answers are sent
 //! before that.
 
-use crate::clients::block::{self, Block, BlockCommand, FirstRequest};
+use crate::clients::block::{self, Block, FirstRequest};
 use crate::clients::client::Client;
 use crate::clients::leave;
 use crate::clients::link::{Link, LinkEvent};
-use crate::clients::shown::ShownText;
 use crate::clients::turn::TransactionRequest;
 use crate::servers::target::{self};
+use crate::statements::block_command::{self, BlockCommand};
 use crate::statements::message;
 use crate::statements::scan::{Scan, scan_known};
+use crate::statements::shown::ShownText;
 use bytes::{Buf, BytesMut};
 use server::door::TurnedAway;
 use server::front::Site;
@@ -319,7 +320,7 @@ impl Talk {
             b'D' => body.strip_prefix(b"S").and_then(message::text).and_then(|(name, _)| names.text(name)),
             _ => None,
         };
-        text.is_some_and(block::leads_out)
+        text.is_some_and(block_command::leads_out)
     }
 
     /// Answers a message that works in a failed transaction, too: a missing object is closed, the end of the
@@ -334,7 +335,7 @@ impl Talk {
             (b'P', _) => {
                 let Some((name, rest)) = message::text(body) else { return false };
                 let ends = message::text(rest)
-                    .and_then(|(text, _)| block::bare(text))
+                    .and_then(|(text, _)| block_command::bare(text))
                     .is_some_and(|bare| bare != BlockCommand::Begin);
                 if !ends || names.get(name).is_some() {
                     return false;
@@ -370,7 +371,7 @@ impl Talk {
         }
         let has_failed = matches!(self.block, Block::Failed { .. });
         let tag = match alone.bare {
-            BlockCommand::Begin if block::is_start(&alone.text) => "START TRANSACTION",
+            BlockCommand::Begin if block_command::is_start(&alone.text) => "START TRANSACTION",
             BlockCommand::Begin => "BEGIN",
             BlockCommand::Commit if !has_failed => "COMMIT",
             // A COMMIT of a failed transaction rolls it back, and says so.

@@ -7,12 +7,12 @@
 //! **Invariant:** a number belongs to one content for as long as the process lives. The table holds only statements
 //! that some client has.
 
-use crate::clients::begin::StatementProperties;
-use crate::clients::block::{BlockCommand, bare};
 use crate::clients::priority::{self, LocalStatement};
-use crate::clients::shown::shortened;
+use crate::statements::block_command::{BlockCommand, bare};
+use crate::statements::properties::StatementProperties;
 use crate::statements::repeated::Repeated;
 use crate::statements::scan::{Scan, scan};
+use crate::statements::shown::shortened;
 use locked::Locked;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
