@@ -3,6 +3,20 @@
 //! **Invariant:** nothing that serves a database imports this crate; only the command line of the binary names it.
 //!
 //! A benchmark measures, then publishes one report. This is a library so that tests can drive instances directly.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - reports: `report`, `progress`, `arguments`
+//! - threads: `pool`
+//! - loads: `mixed::arrivals`, `mixed::dense`, `mixed::low`, `mixed::tally`
+//! - data: `data`
+//! - instances: `mixed`
+//! - housekeeping: `background`
+//! - benchmarks in process: `calculator`, `delivery`, `history`, `layout`, `locks`, `tpcc`, `tpch`, `preempt`
+//! - over the protocol: `wire`
+//! - that use other benchmarks: `ch`, `live`, `mpl`, `soak`, `snapshot`
 
 pub mod arguments;
 mod background;

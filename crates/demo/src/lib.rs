@@ -9,6 +9,17 @@
 //! implementation may fill ([`EventHistory`]), the server ([`serve`]). `src/page/` holds the page itself: plain HTML,
 //! CSS and JavaScript modules, compiled in, no build step and no network. `chromium` (a feature, for tests) drives a
 //! headless browser over it.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - data of the page: `facts`, `records`
+//! - what follows from the data: `verdict`
+//! - the trait of an implementation: `spectacle`
+//! - an implementation's store: `history`
+//! - the server: `assets`, `attendance`, `api`
+//! - tests: `chromium`
 
 pub mod facts;
 pub mod records;

@@ -9,6 +9,16 @@
 //!
 //! **Architecture Invariant:** pure logic. There is no clock, no thread, no socket and no storage here: the caller
 //! tells the time, so that a simulator on virtual time runs the very code that serves.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - settings and time: `settings`, `time`
+//! - costs of a limit: `model`
+//! - order of admission: `gate`
+//! - choice of the limit: `control`
+//! - a database to try it on: `sim`
 
 pub mod control;
 mod gate;

@@ -17,6 +17,18 @@
 //!   [`BoundedQueue`]: the only ways to share state with an urgent context; [`os`]: calls of the kernel.
 //!
 //! This crate knows nothing of databases. It and `engine::raw` are the only places where `unsafe` is allowed.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - the machine: `arch`, `stack`, `sync`
+//! - what senders and workers agree on: `line`, `queue`
+//! - a thread and its contexts: `context`, `heap`, `mappings`, `memory`, `os`, `region`, `signal`, `worker`
+//! - on top of them: `delivery`, `latch`
+//!
+//! A thread's local state (`region`) has the depth of regions, the context, and the bytes allocated; so the modules that
+//! work on it make one layer.
 #![allow(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

@@ -5,6 +5,14 @@
 //!
 //! **Invariant:** stamps are nanoseconds of `CLOCK_MONOTONIC` ([`preempt::os::now_ns`]) and a stage that was not
 //! reached is absent, never zero.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - classes: `class`
+//! - stamps: `clock`
+//! - figures: `histogram`, `observe`
 
 mod class;
 mod clock;

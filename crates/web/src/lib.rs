@@ -5,6 +5,15 @@
 //! its restrictions; nothing is fetched from elsewhere.
 //!
 //! `chromium` (a feature, for tests) drives a headless browser over a page.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - answers: `refusal`
+//! - checks of requests: `guard`, `pages`
+//! - the server: `serve`
+//! - tests: `chromium`
 
 mod guard;
 mod pages;

@@ -1,5 +1,13 @@
 //! Workloads as libraries: TPC-C, TPC-H, CH-benCHmark, the history checker, the replay of redo records, and the
 //! comparison of layouts. They start no threads except where a function is asked for them.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - relational workloads: `tpcc`, `tpch`
+//! - on top of them: `ch`, `history`, `layout`
+//! - redo records: `replay`
 
 /// Expands to the texts of 22 files whose paths are `$before`, a number from 01 to 22, `$after`, relative to the
 /// calling file.

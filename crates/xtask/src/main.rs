@@ -1,6 +1,15 @@
 //! The repository's own automation, in Rust rather than in scripts: `cargo xtask --help` lists it.
 //!
 //! A check that can be an ordinary test is one: see `tidy`.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - checks of the source: `tidy`, `plants`
+//! - clients and servers: `wire`, `server`
+//! - comparisons with PostgreSQL: `differential`, `isolation`, `grammar`
+//! - commands that run others: `ci`, `dist`
 
 mod ci;
 mod differential;
