@@ -5,12 +5,13 @@
 //! the last row is there.
 
 use crate::batch::AnswerBatch;
-use crate::database::{Database, TableOrigin, operators, session_of};
+use crate::database::{Database, operators, session_of};
 use crate::deadline::{DeadlineTarget, Deadlines};
 use crate::error::{Error, sql_error, sql_error_of};
 use crate::lower::{lower, plan_can_raise, refused};
 use crate::run::{BatchHook, RunContext, RunEnd, Running, watched};
 use crate::runtime::Runtime;
+use crate::scan::TableOrigin;
 use crate::{explain, values};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};

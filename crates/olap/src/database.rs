@@ -10,18 +10,18 @@ use crate::barriers;
 use crate::error::{Error, Result};
 use crate::lower::lower;
 use crate::order;
-use crate::run::RunContext;
-use crate::scan::EngineTable;
+use crate::run::{Answer, RunContext, RunLimits, watched};
+use crate::scan::TableOrigin;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use engine::{Engine, Snapshot, Table};
+use engine::{Engine, Snapshot};
+use futures::StreamExt;
 use query::analytics::AnalyticsQuery;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use types::SqlType;
@@ -33,15 +33,6 @@ pub struct Database {
     is_own: bool,
     tables: TableOrigin,
     session: SessionState,
-}
-
-/// Source of the rows of a lowered plan.
-#[derive(Clone)]
-pub(crate) enum TableOrigin {
-    /// The engine's tables, as of the snapshot of the run.
-    OfEngine,
-    /// Tables in memory, by the numbers of the engine's tables.
-    InMemory(Arc<HashMap<u32, Arc<dyn TableProvider>>>),
 }
 
 /// Bound and lowered query.
@@ -130,16 +121,6 @@ impl Database {
     }
 }
 
-impl TableOrigin {
-    /// Returns the rows of a table; `None` for a table created after the copy in memory.
-    pub(crate) fn provider(&self, table: &Arc<Table>) -> Option<Arc<dyn TableProvider>> {
-        match self {
-            TableOrigin::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
-            TableOrigin::InMemory(tables) => tables.get(&table.number()).cloned(),
-        }
-    }
-}
-
 impl PreparedQuery {
     /// Returns the types of the result's columns.
     pub(crate) fn columns(&self) -> &Arc<[SqlType]> {
@@ -187,6 +168,43 @@ impl fmt::Debug for PreparedQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared").field("text", &self.text).finish_non_exhaustive()
     }
+}
+
+/// Returns the result of a prepared query.
+pub(crate) async fn answer(
+    prepared: Arc<PreparedQuery>,
+    partitions: usize,
+    limits: RunLimits,
+    run: Arc<RunContext>,
+) -> Result<Answer> {
+    match watched(Arc::clone(&run), collect(prepared, partitions, limits, Arc::clone(&run))).await {
+        // Operators wrap errors in various ways; the flag tells the first cause.
+        Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
+        other => other,
+    }
+}
+
+async fn collect(
+    prepared: Arc<PreparedQuery>,
+    partitions: usize,
+    limits: RunLimits,
+    run: Arc<RunContext>,
+) -> Result<Answer> {
+    run.check().map_err(Error::execution)?;
+    let columns = Arc::clone(prepared.columns());
+    let (plan, context) = prepared.plan(partitions, limits.environment, run).await.map_err(Error::execution)?;
+    let mut stream = execute_stream(plan, context).map_err(Error::execution)?;
+    let mut answer = Answer::of(columns);
+    let mut rows_count = 0;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(Error::execution)?;
+        rows_count += batch.num_rows();
+        if limits.answer_rows_max < rows_count {
+            return Err(Error::OutOfMemory(format!("the answer has more than {} rows", limits.answer_rows_max)));
+        }
+        answer.add(batch)?;
+    }
+    Ok(answer)
 }
 
 /// Returns the session of a run with this number of partitions.

@@ -17,6 +17,25 @@
 //! - `scan`: a table of a snapshot as DataFusion's leaf operator; `pushdown`: the filters that it can use;
 //! - `barriers`: what DataFusion's optimizers must not move;
 //! - `safepoint`: what stands between any two operators.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - errors and deadlines: `error`, `deadline`
+//! - values and functions: `values`, `functions`
+//! - results as they come: `batch`
+//! - a run: `run`
+//! - tables as operators: `pushdown`, `scan`
+//! - between operators: `safepoint`
+//! - what optimizers must not move: `barriers`
+//! - order of joins: `order`
+//! - from bound plans to DataFusion's: `lower`
+//! - plans shown: `explain`
+//! - queries of programs: `database`
+//! - threads that run queries: `runtime`
+//! - sessions' plans: `analytics`
+//! - threads with their scheduler: `workers`
 
 mod analytics;
 mod barriers;

@@ -7,15 +7,13 @@
 //!
 //! A cancelled run ends at its next batch: each scan and each gap between operators looks at the flag.
 
-use crate::database::PreparedQuery;
 use crate::error::{Error, Result};
 use crate::values;
 use arrow_array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::physical_plan::execute_stream;
 use engine::{ScanPart, Snapshot, memory};
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use locked::{Locked, LockedResult};
 use statement::SqlResult;
 use statement::holdings::{MemoryUse, SessionHoldings};
@@ -77,8 +75,13 @@ impl Answer {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
+    /// Returns an answer without rows.
+    pub(crate) fn of(columns: Arc<[SqlType]>) -> Answer {
+        Answer { columns, batches: Vec::new() }
+    }
+
     /// Adds a batch.
-    fn add(&mut self, batch: RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, batch: RecordBatch) -> Result<()> {
         values::readers(&batch, &self.columns).map_err(|error| Error::Execution(error.to_string()))?;
         self.batches.push(batch);
         Ok(())
@@ -318,43 +321,6 @@ pub(crate) fn start<E: RunEnd, F: Future<Output = E::Result> + Send + 'static>(
         *result.locked_anyway() = found;
     };
     (running, Box::pin(task))
-}
-
-/// Returns the result of a prepared query.
-pub(crate) async fn answer(
-    prepared: Arc<PreparedQuery>,
-    partitions: usize,
-    limits: RunLimits,
-    run: Arc<RunContext>,
-) -> Result<Answer> {
-    match watched(Arc::clone(&run), collect(prepared, partitions, limits, Arc::clone(&run))).await {
-        // Operators wrap errors in various ways; the flag tells the first cause.
-        Err(Error::Execution(error)) => Err(run.why_end().unwrap_or(Error::Execution(error))),
-        other => other,
-    }
-}
-
-async fn collect(
-    prepared: Arc<PreparedQuery>,
-    partitions: usize,
-    limits: RunLimits,
-    run: Arc<RunContext>,
-) -> Result<Answer> {
-    run.check().map_err(Error::execution)?;
-    let columns = Arc::clone(prepared.columns());
-    let (plan, context) = prepared.plan(partitions, limits.environment, run).await.map_err(Error::execution)?;
-    let mut stream = execute_stream(plan, context).map_err(Error::execution)?;
-    let mut answer = Answer { columns, batches: Vec::new() };
-    let mut rows_count = 0;
-    while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(Error::execution)?;
-        rows_count += batch.num_rows();
-        if limits.answer_rows_max < rows_count {
-            return Err(Error::OutOfMemory(format!("the answer has more than {} rows", limits.answer_rows_max)));
-        }
-        answer.add(batch)?;
-    }
-    Ok(answer)
 }
 
 /// Guard that reports the end of a run when it is dropped.

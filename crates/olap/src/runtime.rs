@@ -7,9 +7,10 @@
 //!
 //! The runtime has neither timers nor sockets: its threads park on a condition variable, and nowhere else.
 
+use crate::database::{self, PreparedQuery};
 use crate::error::{Error, Result};
+use crate::run;
 use crate::run::{BatchHook, Finish, RunConfig, RunContext, RunEnd, RunLimits, Running};
-use crate::{PreparedQuery, run};
 use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool, MemoryReservation};
@@ -224,7 +225,7 @@ impl Runtime {
     ) -> Running {
         assert!(1 <= config.partitions, "a query has at least one partition");
         let (prepared, limits) = (Arc::clone(prepared), self.limits.clone());
-        let work = |run| run::answer(prepared, config.partitions, limits, run);
+        let work = |run| database::answer(prepared, config.partitions, limits, run);
         self.run_work(snapshot, config.hook, None, finish, work)
     }
 

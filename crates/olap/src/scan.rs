@@ -23,6 +23,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
 use engine::{Condition, ScanPart, Table};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -206,6 +207,25 @@ impl Iterator for ScanBatches {
                 Some(Ok(batch))
             }
             Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Source of the rows of a lowered plan.
+#[derive(Clone)]
+pub(crate) enum TableOrigin {
+    /// The engine's tables, as of the snapshot of the run.
+    OfEngine,
+    /// Tables in memory, by the numbers of the engine's tables.
+    InMemory(Arc<HashMap<u32, Arc<dyn TableProvider>>>),
+}
+
+impl TableOrigin {
+    /// Returns the rows of a table; `None` for a table created after the copy in memory.
+    pub(crate) fn provider(&self, table: &Arc<Table>) -> Option<Arc<dyn TableProvider>> {
+        match self {
+            TableOrigin::OfEngine => Some(Arc::new(EngineTable::new(Arc::clone(table)))),
+            TableOrigin::InMemory(tables) => tables.get(&table.number()).cloned(),
         }
     }
 }

@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use guards::plan_can_raise;
 
-use crate::database::TableOrigin;
+use crate::scan::TableOrigin;
 use crate::values::Repr;
 use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column, ScalarValue};

@@ -3,8 +3,9 @@
 //! constants on either side.
 
 use super::{LoweredColumn, LoweredRow, Lowering, refused};
-use crate::database::{Database, TableOrigin};
+use crate::database::Database;
 use crate::error::sql_error;
+use crate::scan::TableOrigin;
 use crate::values::{self, Repr, scalar};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
