@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Uses of modules by modules in one crate: (user, used) and the places, as `path:line`.
 pub(super) type Uses = BTreeMap<(String, String), Vec<String>>;
 
+/// Crates with more modules than this must declare their layers.
+const MODULES_WITHOUT_LAYERS_MAX: usize = 5;
 /// Longest chain of imports that is followed from a name to its item.
 const IMPORTS_MAX: usize = 8;
 
@@ -288,7 +290,13 @@ pub(super) fn offences(sources: &[SourceFile], crate_name: &str) -> Vec<String> 
     let of_crate = product_of(sources, crate_name);
     let declarations = of_crate.iter().filter(|source| source.is_root()).find_map(|source| declared(&source.text));
     let Some(layers) = declarations else {
-        return Vec::new();
+        let (modules, _) = uses(sources, crate_name);
+        let is_small = modules.len() <= MODULES_WITHOUT_LAYERS_MAX;
+        return if is_small {
+            Vec::new()
+        } else {
+            vec![format!("{crate_name}: no `# Layers` of {} modules", modules.len())]
+        };
     };
     let mut rank: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found = Vec::new();

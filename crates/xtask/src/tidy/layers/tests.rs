@@ -76,3 +76,12 @@ fn a_file_may_stand_in_another_layer_than_its_folder() {
     ];
     assert_eq!(offences(&sources, "x"), ["crates/x/src/a/b.rs:1: `a::b` (low) uses `a` (high)"]);
 }
+
+#[test]
+fn a_crate_of_many_modules_declares_its_layers() {
+    let mut sources = vec![source("crates/x/src/lib.rs", "//! A crate.\n")];
+    sources.extend(["a", "b", "c", "d", "e"].map(|module| source(&format!("crates/x/src/{module}.rs"), "")));
+    assert_eq!(offences(&sources, "x"), Vec::<String>::new());
+    sources.push(source("crates/x/src/f.rs", ""));
+    assert_eq!(offences(&sources, "x"), ["x: no `# Layers` of 6 modules"]);
+}
