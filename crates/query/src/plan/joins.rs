@@ -36,6 +36,14 @@ pub struct JoinStep {
     pub kept: Option<JoinHashTable>,
 }
 
+impl JoinStep {
+    /// Returns the part of the condition of a match that the access path does not decide.
+    pub fn residual(&self) -> Option<&Expr> {
+        let is_decided = matches!(self.source, RowSource::Table { access: Access::Key { decides: true, .. }, .. });
+        self.on.as_ref().filter(|_| !is_decided)
+    }
+}
+
 /// Hash table of the rows of a source.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -103,6 +111,13 @@ pub struct FullJoinSide {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Access {
     All,
+    /// Key of a unique index, which at most one row has: all its columns equal these values.
+    Key {
+        index: usize,
+        values: Vec<KeyValue>,
+        /// True if the condition of the step says no more than that.
+        decides: bool,
+    },
     /// Range of an index: its leading columns equal these values, and the next one is between the bounds.
     Index {
         index: usize,

@@ -328,6 +328,11 @@ macro_rules! walks {
                 match & $($mutable)? step.source {
                     RowSource::Table { access, table: _, columns: _ } => match access {
                         Access::All => {}
+                        Access::Key { values, index: _, decides: _ } => {
+                            for value in values {
+                                each($Child::Expr(& $($mutable)? value.value), 0)?;
+                            }
+                        }
                         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
                             for value in prefix {
                                 each($Child::Expr(& $($mutable)? value.value), 0)?;

@@ -1,7 +1,8 @@
 //! Access paths: the index that finds the rows of a table, given the values that are known before it.
 //!
 //! **Invariant:** the qual is rechecked above the index scan, and the key that is looked up is the value that the qual
-//! compares with. A choice here can make a query slow, but never wrong.
+//! compares with. A choice here can make a query slow, but never wrong. A key of integers that is the whole qual is the
+//! only one that is not rechecked.
 
 use crate::plan::{Access, Expr, KeyBound, KeyList, KeyValue, Over, Slots, slots_of};
 use catalog::TableInfo;
@@ -103,11 +104,12 @@ pub(super) fn in_order(
     if best == AccessRank::default() && !few_wanted {
         return None;
     }
-    ways(wanted, conditions).into_iter().filter(|(_, rank)| *rank == best).find_map(|(access, rank)| match access {
+    ways(wanted, conditions).into_iter().filter(|(_, rank)| *rank == best).find_map(|(access, _)| match access {
         Access::Index { index, prefix, lower, upper, backward: _ } => {
-            let backward = !rank.is_point && is_backward(wanted.table, index, prefix.len(), keys)?;
+            let backward = is_backward(wanted.table, index, prefix.len(), keys)?;
             Some(Access::Index { index, prefix, lower, upper, backward })
         }
+        key @ Access::Key { .. } => Some(key),
         Access::All | Access::AnyOf { .. } => None,
     })
 }
@@ -143,6 +145,7 @@ fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessR
     for condition in conditions {
         wanted.note(condition, &mut bounds, &mut lists);
     }
+    let conjuncts: usize = conditions.iter().map(|condition| conjuncts(condition)).sum();
     let find = |column: usize, wanted: &[ComparisonKind]| {
         bounds.iter().find(|bound| bound.column == column && wanted.contains(&bound.comparison))
     };
@@ -163,6 +166,11 @@ fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessR
         let rank = AccessRank { is_point, equal: equal.len(), next: if list.is_some() { 3 } else { sides } };
         let access = match list {
             Some(list) => Access::AnyOf { index, prefix: prefix(), list: list.list.clone() },
+            None if is_point => {
+                // As many conjuncts as columns: each is the equality of one of them.
+                let decides = conjuncts == equal.len() && equal.iter().all(|bound| wanted.is_of_integers(bound));
+                Access::Key { index, values: prefix(), decides }
+            }
             None => Access::Index { index, prefix: prefix(), lower, upper, backward: false },
         };
         (access, rank)
@@ -170,7 +178,18 @@ fn ways(wanted: &AccessTarget<'_>, conditions: &[&Expr]) -> Vec<(Access, AccessR
     wanted.table.table.indexes().iter().enumerate().map(way).collect()
 }
 
+/// Returns the number of parts of a condition that must all hold.
+fn conjuncts(condition: &Expr) -> usize {
+    if let Expr::And(parts) = condition { parts.iter().map(conjuncts).sum() } else { 1 }
+}
+
 impl AccessTarget<'_> {
+    /// Returns true if a bound compares integers: a key is found exactly where they are equal, and comparing never fails.
+    fn is_of_integers(&self, bound: &ColumnBound) -> bool {
+        let is_integer = |kind: Kind| matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8);
+        is_integer(bound.value.kind) && is_integer(self.table.columns[bound.column].kind.kind)
+    }
+
     /// Returns the table's column, if the expression is one.
     fn own(&self, expr: &Expr) -> Option<usize> {
         match expr {

@@ -152,6 +152,7 @@ fn access_slots(access: &Access) -> Slots {
     let mut slots = Slots::default();
     let exprs: Vec<&Expr> = match access {
         Access::All => Vec::new(),
+        Access::Key { values, index: _, decides: _ } => values.iter().map(|value| &value.value).collect(),
         Access::Index { prefix, lower, upper, index: _, backward: _ } => {
             let values = prefix.iter().chain([lower, upper].into_iter().flatten().map(|limit| &limit.value));
             values.map(|value| &value.value).collect()

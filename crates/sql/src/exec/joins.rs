@@ -7,7 +7,7 @@ use super::hash_table::RowTable;
 use super::probe::step_key;
 use super::sources::fill;
 use super::{Flow, RowSink, RowStack, Run};
-use query::plan::{Expr, FullJoin, JoinHashTable, JoinKey, JoinStep, Joins, RowSource};
+use query::plan::{Access, Expr, FullJoin, JoinHashTable, JoinKey, JoinStep, Joins, RowSource};
 use statement::bulk::Bulk;
 use statement::error::SqlResult;
 use statement::holdings::MemoryUse;
@@ -30,6 +30,8 @@ pub(super) struct HashedRows {
 }
 
 const NONE: u32 = u32::MAX;
+/// Maximum number of places of a row that is found by a key and kept on the stack.
+const NARROW_MAX: usize = 16;
 
 impl HashedRows {
     fn new(keys: &[JoinKey]) -> HashedRows {
@@ -73,6 +75,27 @@ impl Run<'_> {
         {
             return Ok(Flow::Continue(()));
         }
+        // A single row needs no loop.
+        if let [step] = &joins.steps[..]
+            && let RowSource::Table { table, access: Access::Key { index, values, decides: _ }, columns } = &step.source
+            && !step.is_outer
+            && self.probe.is_none()
+        {
+            let Some(found) = self.key_row(table, *index, values, &RowStack { row: &[], outer })? else {
+                return Ok(Flow::Continue(()));
+            };
+            let mut narrow = [const { Datum::Null }; NARROW_MAX];
+            let mut wide = Vec::new();
+            let row = match narrow.get_mut(..joins.width) {
+                Some(row) => row,
+                None => {
+                    wide.resize(joins.width, Datum::Null);
+                    &mut wide[..]
+                }
+            };
+            fill(&mut row[step.first..], table, columns.as_deref(), &found);
+            return if self.is_match(step, row, outer, &mut false)? { each(row) } else { Ok(Flow::Continue(())) };
+        }
         let mut row = vec![Datum::Null; joins.width];
         self.steps(&joins.steps, &LocalStores::default(), &mut row, outer, &mut |row| each(row))
     }
@@ -88,21 +111,8 @@ impl Run<'_> {
         let Some((step, rest)) = steps.split_first() else { return each(row) };
         let mut found = false;
         let flow = self.step(step, local, row, outer, &mut |row| {
-            self.made_row()?;
-            if let Some(on) = &step.on
-                && !self.holds(on, &RowStack { row, outer })?
-            {
+            if !self.is_match(step, row, outer, &mut found)? {
                 return Ok(Flow::Continue(()));
-            }
-            // The row has a partner even if the filter, which comes from above the join, refuses the pair.
-            found = true;
-            if let Some(filter) = &step.filter
-                && !self.holds(filter, &RowStack { row, outer })?
-            {
-                return Ok(Flow::Continue(()));
-            }
-            if let Some(probe) = self.probe {
-                probe.joined(step);
             }
             if rest.is_empty() { each(row) } else { self.steps(rest, local, row, outer, each) }
         })?;
@@ -119,6 +129,36 @@ impl Run<'_> {
                 self.steps(rest, local, row, outer, each)
             }
         }
+    }
+
+    /// Counts a row of a step; returns true if the conditions of the step hold. `found` becomes true if it is a match of
+    /// the rows before it.
+    #[inline]
+    fn is_match(
+        &self,
+        step: &JoinStep,
+        row: &[Datum],
+        outer: Option<&RowStack<'_>>,
+        found: &mut bool,
+    ) -> SqlResult<bool> {
+        self.made_row()?;
+        let rows = RowStack { row, outer };
+        if let Some(on) = step.residual()
+            && !self.holds(on, &rows)?
+        {
+            return Ok(false);
+        }
+        // The row has a partner even if the filter, which comes from above the join, refuses the pair.
+        *found = true;
+        if let Some(filter) = &step.filter
+            && !self.holds(filter, &rows)?
+        {
+            return Ok(false);
+        }
+        if let Some(probe) = self.probe {
+            probe.joined(step);
+        }
+        Ok(true)
     }
 
     /// Iterates over the rows of one step, given the values of earlier steps.

@@ -18,8 +18,10 @@ use types::ops::mistyped;
 use types::{Kind, SqlType};
 
 /// Evaluated keys of an [`Access`].
-pub(super) enum AccessKeys {
+pub(super) enum AccessKeys<'r> {
     All,
+    /// Row that [`Access::Key`] has found.
+    Row(Row<'r>),
     /// Keys of [`Access::Index`]; the limits tell if they are inclusive.
     Index {
         index: usize,
@@ -42,36 +44,69 @@ fn kind_of(table: &TableInfo, index: usize, at: usize) -> SqlType {
 }
 
 impl<'a> Run<'a> {
-    /// Evaluates the keys of a scan; `None` if no row can match.
-    pub(super) fn look_up(
+    /// Returns the value of a key; `None` if no row can have it: no row equals null, or a value outside the column's type.
+    fn key_value(&self, value: Datum, from: Kind, kind: SqlType) -> SqlResult<Option<Datum>> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        Ok(match sought(value, from, kind, &self.env.forms)? {
+            KeyPosition::Exactly(value) => Some(value),
+            KeyPosition::Between(..) | KeyPosition::Below | KeyPosition::Above => None,
+        })
+    }
+
+    /// Returns the values of the first columns of an index; `None` if no row can have them.
+    fn key_values(
         &self,
         table: &TableInfo,
+        index: usize,
+        key: &[KeyValue],
+        rows: &RowStack<'_>,
+    ) -> SqlResult<Option<Vec<Datum>>> {
+        let mut values = Vec::with_capacity(key.len());
+        for (at, KeyValue { value, kind }) in key.iter().enumerate() {
+            let Some(value) = self.key_value(self.value(value, rows)?, *kind, kind_of(table, index, at))? else {
+                return Ok(None);
+            };
+            values.push(value);
+        }
+        Ok(Some(values))
+    }
+
+    /// Returns the row with this key of a unique index.
+    #[inline]
+    pub(super) fn key_row<'r>(
+        &'r self,
+        table: &'r TableInfo,
+        index: usize,
+        key: &[KeyValue],
+        rows: &RowStack<'_>,
+    ) -> SqlResult<Option<Row<'r>>> {
+        // A single value, the usual case, needs no allocation.
+        if let [KeyValue { value, kind }] = key {
+            let column = kind_of(table, index, 0);
+            let Some(value) = self.key_value(self.value(value, rows)?, *kind, column)? else { return Ok(None) };
+            let mut buffer = Vec::new();
+            return Ok(self.txn.get(&table.table, index, &[store(&value, column, &mut buffer)?])?);
+        }
+        let Some(values) = self.key_values(table, index, key, rows)? else { return Ok(None) };
+        let mut buffers = vec![Vec::new(); values.len()];
+        Ok(self.txn.get(&table.table, index, &stored(table, index, &values, &mut buffers)?)?)
+    }
+
+    /// Evaluates the keys of a scan; `None` if no row can match.
+    pub(super) fn look_up<'r>(
+        &'r self,
+        table: &'r TableInfo,
         access: &Access,
         rows: &RowStack<'_>,
-    ) -> SqlResult<Option<AccessKeys>> {
-        // No row equals null, or a value outside the column's type.
-        let key = |value: Datum, from: Kind, kind: SqlType| {
-            let exactly = match value {
-                Datum::Null => None,
-                value => match sought(value, from, kind, &self.env.forms)? {
-                    KeyPosition::Exactly(value) => Some(value),
-                    KeyPosition::Between(..) | KeyPosition::Below | KeyPosition::Above => None,
-                },
-            };
-            Ok::<_, SqlError>(exactly)
-        };
-        let prefix_of = |index: usize, prefix: &[KeyValue]| {
-            let mut values = Vec::with_capacity(prefix.len());
-            for (at, KeyValue { value, kind }) in prefix.iter().enumerate() {
-                let Some(value) = key(self.value(value, rows)?, *kind, kind_of(table, index, at))? else {
-                    return Ok::<_, SqlError>(None);
-                };
-                values.push(value);
-            }
-            Ok(Some(values))
-        };
+    ) -> SqlResult<Option<AccessKeys<'r>>> {
         Ok(Some(match access {
             Access::All => AccessKeys::All,
+            Access::Key { index, values, decides: _ } => match self.key_row(table, *index, values, rows)? {
+                Some(row) => AccessKeys::Row(row),
+                None => return Ok(None),
+            },
             Access::Index { index, prefix, lower, upper, backward } => {
                 // `None` if no row can be within the limit; `Some(None)` if all rows are.
                 let bound = |limit: &Option<Box<KeyBound>>, is_lower: bool| {
@@ -91,7 +126,7 @@ impl<'a> Run<'a> {
                         KeyPosition::Above => (!is_lower).then_some(None),
                     })
                 };
-                let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
+                let Some(values) = self.key_values(table, *index, prefix, rows)? else { return Ok(None) };
                 let (Some(lower), Some(upper)) = (bound(lower, true)?, bound(upper, false)?) else {
                     return Ok(None);
                 };
@@ -99,19 +134,19 @@ impl<'a> Run<'a> {
                 AccessKeys::Index { index: *index, prefix: values, lower, upper, direction }
             }
             Access::AnyOf { index, prefix, list } => {
-                let Some(values) = prefix_of(*index, prefix)? else { return Ok(None) };
+                let Some(values) = self.key_values(table, *index, prefix, rows)? else { return Ok(None) };
                 let kind = kind_of(table, *index, prefix.len());
                 let mut keys = Vec::new();
                 match list {
                     KeyList::Values(values) => {
                         for KeyValue { value, kind: from } in values {
-                            keys.extend(key(self.value(value, rows)?, *from, kind)?);
+                            keys.extend(self.key_value(self.value(value, rows)?, *from, kind)?);
                         }
                     }
                     KeyList::Array { array, kind: from } => match self.value(array, rows)? {
                         Datum::Array(items) => {
                             for item in items {
-                                keys.extend(key(item, *from, kind)?);
+                                keys.extend(self.key_value(item, *from, kind)?);
                             }
                         }
                         // No row equals an element of a null array.
@@ -131,7 +166,7 @@ impl<'a> Run<'a> {
     pub(super) fn table_rows(
         &self,
         table: &TableInfo,
-        keys: &AccessKeys,
+        keys: &AccessKeys<'_>,
         each: &mut dyn FnMut(&Row<'_>) -> SqlResult<Flow>,
     ) -> SqlResult<Flow> {
         let txn = self.txn;
@@ -140,6 +175,7 @@ impl<'a> Run<'a> {
                 pulse::tick(pulse::ITEM)?;
                 each(&row)
             }),
+            AccessKeys::Row(row) => each(row),
             AccessKeys::Index { index, prefix, lower: None, upper: None, direction } => {
                 self.equal_rows(table, *index, prefix, *direction, each)
             }

@@ -192,10 +192,10 @@ impl Run<'_> {
             return self.every(&target.input, None, each);
         };
         let [
-            JoinStep {
+            step @ JoinStep {
                 source: RowSource::Table { table, access, columns: _ },
                 is_outer: false,
-                on: condition,
+                on: _,
                 filter: None,
                 kept: None,
                 first: _,
@@ -214,7 +214,7 @@ impl Run<'_> {
                 row[*at] = datum(found.get(*at), table.columns[*at].kind);
             }
             row[table.columns.len()] = Datum::Int8(found.row_id().0 as i64);
-            if let Some(condition) = condition
+            if let Some(condition) = step.residual()
                 && !self.holds(condition, &RowStack { row: &row, outer: None })?
             {
                 return Ok(Flow::Continue(()));

@@ -429,6 +429,7 @@ impl Explainer<'_> {
                 let node = ExplainNode::new("Seq Scan").target(format!(" on {}", table.name));
                 ExplainNode { rows_max: Some(table.table.rows_bound()), ..node.in_json("Relation Name", &table.name) }
             }
+            Access::Key { index, values, decides: _ } => with(scan(*index, ""), equal(*index, values)),
             Access::Index { index, prefix, lower, upper, backward } => {
                 let mut conditions = equal(*index, prefix);
                 let next = column(*index, prefix.len());
@@ -457,8 +458,11 @@ impl Explainer<'_> {
             }
         };
         // The values that the index is searched for may come from queries.
-        if let Access::Index { prefix, .. } | Access::AnyOf { prefix, .. } = access {
-            prefix.iter().for_each(|sought| self.subplans(&mut node, &sought.value));
+        if let Access::Key { values, .. }
+        | Access::Index { prefix: values, .. }
+        | Access::AnyOf { prefix: values, .. } = access
+        {
+            values.iter().for_each(|sought| self.subplans(&mut node, &sought.value));
         }
         node
     }
