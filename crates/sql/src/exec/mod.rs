@@ -265,9 +265,9 @@ impl Run<'_> {
     /// Errors of the rows, and of `push`.
     pub(crate) fn stream(&self, plan: &RowPlan, push: &mut dyn FnMut(Batch, usize) -> SqlResult<()>) -> SqlResult<u64> {
         let (mut batch, mut bytes, mut enough, mut count) = (Vec::new(), 0, FIRST_BATCH_BYTES, 0);
-        self.every(plan, None, &mut |row| {
-            bytes += bytes_of(row);
-            batch.push(row.into());
+        self.every_owned(plan, None, &mut |row| {
+            bytes += bytes_of(&row);
+            batch.push(row);
             count += 1;
             if enough <= bytes {
                 enough = (2 * enough).min(BATCH_BYTES);
@@ -284,9 +284,9 @@ impl Run<'_> {
 
     fn collect_for(&self, of: MemoryUse, plan: &Plan, outer: Option<&RowStack<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
         let mut all = Bulk::new();
-        self.every(plan, outer, &mut |row| {
-            self.keep(of, row)?;
-            all.push(row.into());
+        self.every_owned(plan, outer, &mut |row| {
+            self.keep(of, &row)?;
+            all.push(row);
             Ok(())
         })?;
         Ok(all.into_inner())
@@ -364,8 +364,27 @@ impl Run<'_> {
         flow.map(|_| ())
     }
 
+    /// Does the same for a consumer that keeps the rows. Those that a projection makes are not copied.
+    fn every_owned(
+        &self,
+        plan: &Plan,
+        outer: Option<&RowStack<'_>>,
+        each: &mut dyn FnMut(Box<[Datum]>) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        match plan {
+            Plan::Project { input, columns } if self.probe.is_none() => {
+                self.every(input, outer, &mut |row| each(self.values(columns, &RowStack { row, outer })?.into()))
+            }
+            plan => self.every(plan, outer, &mut |row| each(row.into())),
+        }
+    }
+
     fn values(&self, columns: &[Expr], rows: &RowStack<'_>) -> SqlResult<Vec<Datum>> {
-        columns.iter().map(|column| self.value(column, rows)).collect()
+        let mut values = Vec::with_capacity(columns.len());
+        for column in columns {
+            values.push(self.value(column, rows)?);
+        }
+        Ok(values)
     }
 
     fn set(
