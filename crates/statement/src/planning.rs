@@ -4,7 +4,7 @@
 
 use crate::error::Cancellation;
 use crate::error::{SqlError, SqlResult};
-use crate::pulse::{self, Watch};
+use crate::pulse::{self, Watch, WatchGuard};
 use crate::time::TimeSource;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -86,11 +86,14 @@ impl Watch for Planning {
 }
 
 /// Ends the preparation when it is dropped.
-struct PlanningGuard<'p>(&'p Planning);
+struct PlanningGuard<'p> {
+    planning: &'p Planning,
+    _watch: WatchGuard,
+}
 
 impl Drop for PlanningGuard<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.planning.end();
     }
 }
 
@@ -104,22 +107,23 @@ pub fn during<R>(
     deadline: Option<Instant>,
     f: impl FnOnce() -> SqlResult<R>,
 ) -> SqlResult<R> {
-    watched(planning, deadline, true, || pulse::preparing(f))
+    let _guard = watched(planning, deadline, true);
+    pulse::preparing(f)
 }
 
 /// Does the same for the execution of a statement, which goes on when memory is full: it may free some.
 pub fn executing<R>(planning: &Arc<Planning>, deadline: Option<Instant>, f: impl FnOnce() -> R) -> R {
-    watched(planning, deadline, false, f)
+    let _guard = watched(planning, deadline, false);
+    f()
 }
 
-fn watched<R>(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: bool, f: impl FnOnce() -> R) -> R {
-    if !planning.begin() {
-        return f();
-    }
-    let _guard = PlanningGuard(planning);
-    pulse::restart();
-    planning.limit(deadline, needs_room);
-    pulse::during(Arc::clone(planning) as Arc<dyn Watch>, f)
+/// Begins work, unless it is a part of work that is under way.
+fn watched(planning: &Arc<Planning>, deadline: Option<Instant>, needs_room: bool) -> Option<PlanningGuard<'_>> {
+    planning.begin().then(|| {
+        pulse::restart();
+        planning.limit(deadline, needs_room);
+        PlanningGuard { planning, _watch: pulse::watching(Arc::clone(planning) as Arc<dyn Watch>) }
+    })
 }
 
 /// Counts one level of a tree or one step of a long loop. Every recursion and long loop calls this at each of them.

@@ -59,7 +59,7 @@ struct PreparationWatch {
 }
 
 /// Restores the previous watch when it is dropped.
-struct WatchGuard(Option<Arc<dyn Watch>>);
+pub(crate) struct WatchGuard(Option<Arc<dyn Watch>>);
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
@@ -69,9 +69,15 @@ impl Drop for WatchGuard {
 
 /// Calls `f`, whose work `watch` watches.
 pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
-    let _guard = WatchGuard(WATCH.replace(Some(watch)));
-    HAS_ENDED.set(false);
+    let _guard = watching(watch);
     f()
+}
+
+/// Has the thread's work watched until the guard is dropped.
+pub(crate) fn watching(watch: Arc<dyn Watch>) -> WatchGuard {
+    let guard = WatchGuard(WATCH.replace(Some(watch)));
+    HAS_ENDED.set(false);
+    guard
 }
 
 /// Returns true if a look has found that the current or last statement of this thread must end because it is

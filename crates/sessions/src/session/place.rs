@@ -140,6 +140,7 @@ impl Session {
     }
 
     /// Runs the portal on this thread.
+    #[inline]
     fn execute_here(&mut self, portal: &mut Portal, streaming: Option<&mut Streaming>) -> Result<Step, Stop> {
         self.sql.stay_for(Some(STAY));
         self.sql.stream_to(streaming.as_deref().map_or(Destination::Whole, Streaming::lazily));

@@ -35,7 +35,7 @@ use query::rows::{BYTES_MAX, Rows as Batch, bytes_of, too_much};
 use statement::bulk::Bulk;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::{MemoryUse, RunHoldings};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, LazyCell, RefCell};
 use std::ops::ControlFlow;
 use types::Kind;
 use types::datum::Datum;
@@ -61,10 +61,10 @@ pub(crate) struct Run<'a> {
     pub(crate) advised: &'a AdvisoryState,
     /// Rows made, and bytes kept.
     pub(crate) spent: RunUsage,
-    /// Changes of the run.
-    pub(crate) changes: RunChanges,
+    /// Changes of the run. Most runs need no such state, so that it is made when it is used.
+    pub(crate) changes: LazyCell<Box<RunChanges>>,
     /// Results that are used repeatedly.
-    pub(crate) memo: Memo,
+    pub(crate) memo: LazyCell<Box<Memo>>,
     /// Local values of the expressions under way, the innermost last.
     pub(crate) locals: RefCell<Vec<Box<[Datum]>>>,
     /// Counters of the operators, for EXPLAIN ANALYZE.
@@ -227,7 +227,8 @@ impl Run<'_> {
     /// Returns a run like this one, for a part of the statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, numbers, advised, probe, .. } = *self;
-        let (spent, changes, memo, locals) = Default::default();
+        let (spent, locals) = Default::default();
+        let (changes, memo) = (LazyCell::new(Box::default as fn() -> _), LazyCell::new(Box::default as fn() -> _));
         Run { txn, parameters, env, catalog, path, numbers, advised, spent, changes, memo, locals, probe }
     }
 

@@ -5,15 +5,15 @@
 //! on it keeps that snapshot and that catalog.
 
 use super::{Action, BoundStatement, Parked, Session, Statement, Step, TransactionBlock};
-use crate::context::Env;
-use crate::context::Naps;
-use crate::exec::{Memo, Run, RunChanges, RunUsage, moves};
+use crate::context::{Env, Naps};
+use crate::exec::{Run, RunUsage, moves};
 use catalog::CatalogSnapshot;
 use catalog::{ORDER, TableInfo};
 use engine::{AdvisoryScope, Txn, Wait};
 use query::plan::Hold;
 use statement::error::{SqlError, SqlResult};
 use statement::pulse::{self, Watch};
+use std::cell::LazyCell;
 use std::sync::Arc;
 use types::datum::Datum;
 use types::forms::Forms;
@@ -179,9 +179,9 @@ impl Session {
         let must_stay =
             self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, RunNeeds::Nothing));
         let keeps_snapshot = self.pinned.is_some() && !self.engine.is_unread();
-        let catalog = Arc::clone(&self.database.catalog);
         let env = self.env_at(statement_us);
         let env = &*env;
+        let catalog = &self.database.catalog;
         // A transaction that keeps its catalog also keeps the tables that it has read: a session that replaces one
         // waits for it, and it waits for none.
         let shares: &[Arc<TableInfo>] = match needs {
@@ -215,7 +215,6 @@ impl Session {
             for table in shares {
                 txn.try_share_table(&table.table)?;
             }
-            let (changes, memo) = (RunChanges::default(), Memo::default());
             let probe = probe.as_deref().inspect(|probe| probe.reset());
             let run = Run {
                 txn,
@@ -226,12 +225,12 @@ impl Session {
                 numbers,
                 advised,
                 spent: spent(),
-                changes,
-                memo,
+                changes: LazyCell::new(Box::default),
+                memo: LazyCell::new(Box::default),
                 locals: Default::default(),
                 probe,
             };
-            let result = pulse::during(Arc::clone(&watch), || body(&run));
+            let result = pulse::during(watch, || body(&run));
             drop(run);
             if result.is_err() {
                 env.holdings.forget_results();
