@@ -103,8 +103,11 @@ impl SessionHoldings {
 
     /// Forgets the bytes held for this use.
     pub fn forget(&self, of: MemoryUse) {
-        let bytes = self.bytes[of as usize].swap(0, Relaxed);
-        of.share().change(-bytes);
+        let held = &self.bytes[of as usize];
+        // Most statements hold nothing, and all threads write to the shares.
+        if held.load(Relaxed) != 0 {
+            of.share().change(-held.swap(0, Relaxed));
+        }
     }
 
     /// Forgets the results of the last statement, which are gone.
