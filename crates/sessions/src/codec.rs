@@ -111,8 +111,8 @@ fn kind_of(columns: &[ColumnInfo], at: usize) -> SqlType {
 }
 
 /// Returns the descriptions of columns.
-pub(crate) fn columns(of: &[ColumnInfo]) -> Vec<Column<'_>> {
-    of.iter().map(column).collect()
+pub(crate) fn columns(of: &[ColumnInfo]) -> impl ExactSizeIterator<Item = Column<'_>> {
+    of.iter().map(column)
 }
 
 fn column(of: &ColumnInfo) -> Column<'_> {

@@ -158,12 +158,16 @@ impl Replies {
     }
 
     /// Appends a `RowDescription`, or `NoData` for a statement without rows.
-    pub fn columns(&mut self, columns: Option<Vec<Column<'_>>>, formats: &Formats) {
-        let Some(columns) = columns else { return self.no_data() };
+    pub fn columns<'c>(
+        &mut self,
+        columns: Option<impl IntoIterator<IntoIter: ExactSizeIterator<Item = Column<'c>>>>,
+        formats: &Formats,
+    ) {
+        let Some(columns) = columns.map(IntoIterator::into_iter) else { return self.no_data() };
         let begin = self.begin(b'T');
         // Statements have fewer columns than this can hold.
         self.out.put_u16(columns.len() as u16);
-        for (at, Column { name, table, number, oid, length, typmod }) in columns.into_iter().enumerate() {
+        for (at, Column { name, table, number, oid, length, typmod }) in columns.enumerate() {
             let mut rest = [0; 19];
             rest[1..5].copy_from_slice(&table.to_be_bytes());
             rest[5..7].copy_from_slice(&number.to_be_bytes());

@@ -42,7 +42,7 @@ impl ResultTable {
             length: kind.len(),
             typmod: -1,
         });
-        replies.columns(Some(described.collect()), &Formats::All(Format::Text));
+        replies.columns(Some(described), &Formats::All(Format::Text));
         for line in &self.lines {
             let value = |(name, kind): &(String, SqlType)| {
                 let (_, value) = line.iter().find(|(own, _)| own == name)?;
