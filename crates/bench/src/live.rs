@@ -3,8 +3,8 @@
 //! **Invariant:** only the chosen instance's query and arrivals run. Three instances (a scheduler and its workers each)
 //! exist side by side over the same data, but the others' workers sleep, so they do not compete.
 
+mod admission;
 mod collector;
-mod door;
 mod facts;
 mod spectacle;
 mod wire;
@@ -66,7 +66,7 @@ pub fn run(arguments: &DemoArguments, stop: &Stop) -> anyhow::Result<()> {
     let first = arguments.psql_port.unwrap_or(if arguments.port == 0 { 0 } else { arguments.port.saturating_add(1) });
     let addresses = Addresses::take(first)?;
     let cpus = preempt::os::cpus().len();
-    let workers = arguments.workers.map_or_else(|| door::workers_by_default(cpus), |workers| workers as usize);
+    let workers = arguments.workers.map_or_else(|| admission::workers_by_default(cpus), |workers| workers as usize);
     let mut said = format!("Overtake's demonstration: http://{address}/   (Ctrl-C ends it)\n");
     for psql in addresses.psql() {
         said += &format!("  {}   (under {})\n", psql.command, psql.policy.name());
@@ -90,7 +90,7 @@ pub fn run(arguments: &DemoArguments, stop: &Stop) -> anyhow::Result<()> {
     };
     let page: Arc<dyn demo::Demo> = spectacle.clone();
     // This thread is the page's server from here on, and the threads that it starts stay there with it.
-    door::keep_off_workers(workers);
+    admission::keep_off_workers(workers);
     let served = demo::serve(listener, page, shutdown);
     stop.request_now();
     // Both threads check for the stop.

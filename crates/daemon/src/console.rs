@@ -5,7 +5,7 @@ use anyhow::Context;
 use console::{Row, RowSource, Shutdown};
 use host::refusal::Refusal;
 use serde_json::Value;
-use server::Door;
+use server::Admission;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,19 +19,19 @@ pub struct Console {
 }
 
 impl Console {
-    /// Binds the address, if there is one, and serves the page of the current door.
+    /// Binds the address, if there is one, and serves the page of the current admission.
     ///
     /// # Errors
     /// Fails with a [`Refusal`] if the address is in use or does not belong to this machine.
     pub fn start(
         address: Option<SocketAddr>,
-        door: impl Fn() -> Door + Send + Sync + 'static,
+        admission: impl Fn() -> Admission + Send + Sync + 'static,
     ) -> anyhow::Result<Option<Console>> {
         let Some(address) = address else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .map_err(|error| Refusal::new(format!("--console {address}: {error}; choose another")))?;
         let address = listener.local_addr().context("the console's address")?;
-        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(door)));
+        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(admission)));
         let asked = shutdown.clone();
         let thread = thread::Builder::new().name("console".to_owned()).spawn(move || {
             if let Err(error) = console::serve(listener, source, asked) {
@@ -55,7 +55,7 @@ impl Drop for Console {
 
 struct Shown<D>(D);
 
-impl<D: Fn() -> Door + Send + Sync> RowSource for Shown<D> {
+impl<D: Fn() -> Admission + Send + Sync> RowSource for Shown<D> {
     fn mpl(&self) -> Option<Row> {
         rows((self.0)().lines("mpl")).pop().filter(|row| row.get("mode").is_none_or(|mode| mode != "off"))
     }

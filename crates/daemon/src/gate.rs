@@ -11,7 +11,7 @@ use host::say::say;
 use host::stop::Stop;
 use preempt::os;
 use proxy::{Upstream, UpstreamOptions, Url};
-use server::{Config, Door, DoorOptions, HbaRule, Server};
+use server::{Admission, AdmissionOptions, Config, HbaRule, Server};
 use settings::Defaults;
 use settings::sources::OptionError;
 use std::sync::Arc;
@@ -48,8 +48,9 @@ impl ServerSetup {
         let mut config = Config::from_settings(&settings).map_err(|error| refused(&error))?;
         let heaps = set_network_threads(&mut config, settings.is_on("overtake.network_realtime"));
         let is_own = arguments.upstream.is_empty();
-        let door = DoorOptions::from_settings(&settings, default, is_own).map_err(|error| refused(&error))?;
-        config.door = Door::new(&door).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
+        let admission = AdmissionOptions::from_settings(&settings, default, is_own).map_err(|error| refused(&error))?;
+        config.admission =
+            Admission::new(&admission).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
         let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
         limits.set();
         Ok(ServerSetup { settings, config, limits, heaps })
@@ -107,7 +108,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let mut options = UpstreamOptions::from_settings(&settings).map_err(|error| refused(&error))?;
     let own = arguments.clone();
     options.again = Some(Arc::new(move || own.settings()));
-    let upstream = Upstream::new(url.clone(), options, config.door.clone())
+    let upstream = Upstream::new(url.clone(), options, config.admission.clone())
         .map_err(|error| Refusal::new(format!("--upstream: {error}")))?;
     if arguments.check_config {
         say("The settings can be used.\n")?;
@@ -126,7 +127,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     for address in server.addresses().context("the server's addresses")? {
         announce(format_args!("  psql \"postgresql://{}@{address}/{}\"\n", url.user, url.database));
     }
-    let _console = Console::start(arguments.console, move || shown.door())?;
+    let _console = Console::start(arguments.console, move || shown.admission())?;
     network_begun();
     runtime.spawn(async move {
         front.reload_on_hangup(hangups, || notify(ServiceState::Reloading), || notify(ServiceState::Ready)).await;

@@ -365,7 +365,7 @@ impl Gate {
         self.pass(now);
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         let (from, state, hot, place) = (entry.class, entry.state, entry.hot, entry.place);
-        let (lane, pool) = (entry.lane(), entry.needs());
+        let (subqueue, pool) = (entry.subqueue(), entry.needs());
         if from == to {
             return;
         }
@@ -389,8 +389,8 @@ impl Gate {
                 }
             }
             TransactionState::Waiting | TransactionState::Returning => {
-                old.queue.remove(place, lane);
-                new.queue.push(place, ticket, lane, self.rooms.is_open(pool));
+                old.queue.remove(place, subqueue);
+                new.queue.push(place, ticket, subqueue, self.rooms.is_open(pool));
             }
             TransactionState::Asking => {}
         }
@@ -414,7 +414,7 @@ impl Gate {
         match state {
             TransactionState::Waiting | TransactionState::Returning => {
                 self.queued -= 1;
-                self.classes[id.index()].queue.remove(entry.place, entry.lane());
+                self.classes[id.index()].queue.remove(entry.place, entry.subqueue());
             }
             TransactionState::HeldBack => {
                 self.classes[id.index()].held_back -= 1;

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use types::{Datum, SqlType};
 
 /// Admission of runs, limited in number.
-pub trait Door: Send + Sync {
+pub trait Admission: Send + Sync {
     /// Calls `job` with a slot once one is free, perhaps before this returns. The slot is free again when the job
     /// drops it. Returns the number under which the job waits; `None` if too many wait.
     fn enter(&self, job: Job) -> Option<u64>;
@@ -47,11 +47,11 @@ pub trait Door: Send + Sync {
     fn take_back(&self, number: u64);
 }
 
-/// Job that waits at a [`Door`].
-pub type Job = Box<dyn FnOnce(Box<dyn Room>) + Send>;
+/// Job that waits at a [`Admission`].
+pub type Job = Box<dyn FnOnce(Box<dyn QuerySlot>) + Send>;
 
 /// Slot of a run.
-pub trait Room: Send {
+pub trait QuerySlot: Send {
     /// Frees the slot while the run waits for its client.
     fn pause(&mut self);
 
@@ -60,11 +60,11 @@ pub trait Room: Send {
 }
 
 /// Destination for the runs of a class.
-pub struct Lane {
+pub struct ClassRuntime {
     /// Workers. Their owner keeps them until all sessions have ended.
     pub runtime: Weak<Runtime>,
     /// Admission queue.
-    pub door: Arc<dyn Door>,
+    pub admission: Arc<dyn Admission>,
     /// Hook after each batch of each operator.
     pub hook: Arc<dyn BatchHook>,
 }
@@ -74,26 +74,26 @@ pub struct SqlAnalytics(Arc<AnalyticsState>);
 
 struct AnalyticsState {
     session: SessionState,
-    /// Lanes by class.
-    lanes: [Lane; 3],
+    /// ClassRuntimes by class.
+    class_runtimes: [ClassRuntime; 3],
     deadlines: Deadlines,
 }
 
 impl SqlAnalytics {
-    /// Creates the analytics of one engine's tables. `lanes` are in the order of [`Class::ALL`].
+    /// Creates the analytics of one engine's tables. `class_runtimes` are in the order of [`Class::ALL`].
     ///
     /// # Errors
     /// If the thread for deadlines cannot be started, or DataFusion refuses its configuration, which would be a bug.
-    pub fn new(database: &Database, lanes: [Lane; 3]) -> io::Result<Arc<SqlAnalytics>> {
+    pub fn new(database: &Database, class_runtimes: [ClassRuntime; 3]) -> io::Result<Arc<SqlAnalytics>> {
         let (session, deadlines) = (database.session().clone(), Deadlines::new()?);
-        Ok(Arc::new(SqlAnalytics(Arc::new(AnalyticsState { session, lanes, deadlines }))))
+        Ok(Arc::new(SqlAnalytics(Arc::new(AnalyticsState { session, class_runtimes, deadlines }))))
     }
 }
 
 impl AnalyticsState {
-    fn lane(&self, class: Class) -> &Lane {
+    fn class_runtime(&self, class: Class) -> &ClassRuntime {
         let at = Class::ALL.iter().position(|one| *one == class);
-        &self.lanes[at.expect("all classes are there")]
+        &self.class_runtimes[at.expect("all classes are there")]
     }
 
     /// Returns the operators of a run, and the task context that leads them to it.
@@ -157,13 +157,13 @@ struct ReadyPlan {
 
 impl AnalyticsPlan for ReadyPlan {
     fn start(&self, start: AnalyticsStart, finish: AnalyticsFinish) -> SqlResult<Arc<dyn AnalyticsRun>> {
-        let lane = self.inner.lane(start.class);
+        let class_runtime = self.inner.class_runtime(start.class);
         let run = Arc::new(RunHandle {
             finish: Mutex::new(Some(finish)),
             is_over: AtomicBool::new(false),
             running: OnceLock::new(),
             place: OnceLock::new(),
-            door: Arc::clone(&lane.door),
+            admission: Arc::clone(&class_runtime.admission),
             stream: start.stream.clone(),
         });
         if let Some(deadline) = start.deadline {
@@ -178,7 +178,7 @@ impl AnalyticsPlan for ReadyPlan {
             asked: Instant::now(),
         };
         let begun = Arc::clone(&run);
-        let Some(place) = lane.door.enter(Box::new(move |room| begun.begin(work, room))) else {
+        let Some(place) = class_runtime.admission.enter(Box::new(move |room| begun.begin(work, room))) else {
             run.take_finish();
             return Err(SqlError::new(
                 SqlState::INSUFFICIENT_RESOURCES,
@@ -189,13 +189,14 @@ impl AnalyticsPlan for ReadyPlan {
         let _ = run.place.set(place);
         if run.is_over.load(SeqCst) {
             // A cancel that came earlier may not have found the number.
-            run.door.take_back(place);
+            run.admission.take_back(place);
         }
         Ok(run)
     }
 
     fn explain(&self, start: &AnalyticsStart) -> SqlResult<ExplainNode> {
-        let runtime = self.inner.lane(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
+        let runtime =
+            self.inner.class_runtime(start.class).runtime.upgrade().ok_or_else(|| sql_error_of(Error::Stopped))?;
         let grant = RuntimeGrant::of(&runtime);
         // This does not wait: the planner does no I/O.
         let operators = self.inner.operators(&self.plan, &self.columns, start, &grant);
@@ -220,7 +221,7 @@ struct RunHandle {
     running: OnceLock<Running>,
     /// Number in the admission queue.
     place: OnceLock<u64>,
-    door: Arc<dyn Door>,
+    admission: Arc<dyn Admission>,
     /// Queue of its rows. A run that waits for room there ends when the queue is closed.
     stream: Option<Arc<Stream<ResultPiece>>>,
 }
@@ -249,22 +250,22 @@ impl RunHandle {
             running.cancel();
         }
         if let Some(place) = self.place.get() {
-            self.door.take_back(*place);
+            self.admission.take_back(*place);
         }
     }
 
     /// Starts the run in its slot.
-    fn begin(self: Arc<RunHandle>, work: RunWork, room: Box<dyn Room>) {
+    fn begin(self: Arc<RunHandle>, work: RunWork, room: Box<dyn QuerySlot>) {
         let room = Arc::new(Mutex::new(room));
         if self.is_over.load(SeqCst) {
             return;
         }
-        let lane = work.inner.lane(work.start.class);
-        let Some(runtime) = lane.runtime.upgrade() else {
+        let class_runtime = work.inner.class_runtime(work.start.class);
+        let Some(runtime) = class_runtime.runtime.upgrade() else {
             self.end(Err(sql_error_of(Error::Stopped)));
             return;
         };
-        let (grant, hook) = (RuntimeGrant::of(&runtime), Arc::clone(&lane.hook));
+        let (grant, hook) = (RuntimeGrant::of(&runtime), Arc::clone(&class_runtime.hook));
         let (snapshot, ends) =
             (Arc::clone(&work.start.snapshot), FinishGuard { run: Arc::clone(&self), _room: Arc::clone(&room) });
         let session = Some(Arc::clone(&work.start.holdings));
@@ -289,12 +290,12 @@ impl DeadlineTarget for RunHandle {
 }
 
 /// Slot of a run, shared by its end and by the sender of its rows.
-type SharedRoom = Arc<Mutex<Box<dyn Room>>>;
+type SharedSlot = Arc<Mutex<Box<dyn QuerySlot>>>;
 
 /// Guard that reports to the session, and then frees the slot.
 struct FinishGuard {
     run: Arc<RunHandle>,
-    _room: SharedRoom,
+    _room: SharedSlot,
 }
 
 impl RunEnd for FinishGuard {
@@ -312,7 +313,7 @@ impl RunEnd for FinishGuard {
 async fn answer(
     work: RunWork,
     grant: RuntimeGrant,
-    room: SharedRoom,
+    room: SharedSlot,
     run: Arc<RunContext>,
 ) -> SqlResult<AnalyticsAnswer> {
     let found = watched(Arc::clone(&run), collect(&work, grant, &room, &run)).await;
@@ -326,7 +327,7 @@ async fn answer(
 async fn collect(
     work: &RunWork,
     grant: RuntimeGrant,
-    room: &SharedRoom,
+    room: &SharedSlot,
     run: &Arc<RunContext>,
 ) -> SqlResult<AnalyticsAnswer> {
     let RunWork { inner, plan, columns, start, asked } = work;
@@ -375,7 +376,7 @@ async fn collect(
 }
 
 /// Puts a batch into a queue in pieces, as it has room. The run waits meanwhile, and no thread does.
-async fn send(sink: &Stream<ResultPiece>, batch: AnswerBatch, room: &SharedRoom) -> SqlResult<()> {
+async fn send(sink: &Stream<ResultPiece>, batch: AnswerBatch, room: &SharedSlot) -> SqlResult<()> {
     let mut from = 0;
     while let Some((piece, bytes)) = batch.piece(from)? {
         from += piece.rows_count();

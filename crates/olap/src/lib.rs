@@ -55,7 +55,7 @@ mod scan;
 mod values;
 mod workers;
 
-pub use analytics::{Door, Job, Lane, Room, SqlAnalytics};
+pub use analytics::{Admission, ClassRuntime, Job, QuerySlot, SqlAnalytics};
 pub use database::{Database, PreparedQuery};
 pub use error::{Error, Result};
 pub use run::{Answer, BatchHook, Finish, NoHook, RunConfig, Running};

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the threads detach before their scheduler is dropped.
 
-use crate::{BatchHook, Door, Job, Lane, Room, Runtime, RuntimeConfig, WorkerHooks};
+use crate::{Admission, BatchHook, ClassRuntime, Job, QuerySlot, Runtime, RuntimeConfig, WorkerHooks};
 use sched::{Finish, Scheduler, SchedulerSettings};
 use stage::Class;
 use stage::observe::{SchedulerRow, Scheduling};
@@ -63,15 +63,15 @@ impl Workers {
         self.runtime.as_ref().expect("only drop takes it")
     }
 
-    /// Returns the lane by which sessions run queries here, as low-priority jobs of the scheduler.
-    pub fn lane(&self) -> Lane {
-        self.lane_with(self.hook())
+    /// Returns the class_runtime by which sessions run queries here, as low-priority jobs of the scheduler.
+    pub fn class_runtime(&self) -> ClassRuntime {
+        self.class_runtime_with(self.hook())
     }
 
-    /// Returns the lane with this hook after each batch, which has to call that of [`hook`](Workers::hook).
-    pub fn lane_with(&self, hook: Arc<dyn BatchHook>) -> Lane {
-        let door = Arc::new(LowQueue(Arc::clone(&self.scheduler)));
-        Lane { runtime: Arc::downgrade(self.runtime()), door, hook }
+    /// Returns the class_runtime with this hook after each batch, which has to call that of [`hook`](Workers::hook).
+    pub fn class_runtime_with(&self, hook: Arc<dyn BatchHook>) -> ClassRuntime {
+        let admission = Arc::new(LowQueue(Arc::clone(&self.scheduler)));
+        ClassRuntime { runtime: Arc::downgrade(self.runtime()), admission, hook }
     }
 
     /// Returns the hook that queries call after each batch here.
@@ -91,9 +91,9 @@ impl Drop for Workers {
 /// The scheduler's queue of low-priority jobs, for sessions.
 struct LowQueue(Arc<Scheduler>);
 
-impl Door for LowQueue {
+impl Admission for LowQueue {
     fn enter(&self, job: Job) -> Option<u64> {
-        let work = move |finish: Finish| job(Box::new(finish) as Box<dyn Room>);
+        let work = move |finish: Finish| job(Box::new(finish) as Box<dyn QuerySlot>);
         self.0.submit_low(Box::new(work), 1).ok()
     }
 
@@ -102,7 +102,7 @@ impl Door for LowQueue {
     }
 }
 
-impl Room for Finish {
+impl QuerySlot for Finish {
     fn pause(&mut self) {
         Finish::pause(self);
     }

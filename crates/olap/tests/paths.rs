@@ -13,7 +13,7 @@ mod every_type;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
-use olap::{Door, Job, Lane, NoHook, Room, Runtime, RuntimeConfig, SqlAnalytics};
+use olap::{Admission, ClassRuntime, Job, NoHook, QuerySlot, Runtime, RuntimeConfig, SqlAnalytics};
 use settings::Connect;
 use sql::session::{Outcome, Session, Step};
 use statement::outcome::TransactionStatus;
@@ -27,7 +27,7 @@ use types::{Datum, SqlType};
 /// Lets everybody in.
 struct Open;
 
-impl Door for Open {
+impl Admission for Open {
     fn enter(&self, job: Job) -> Option<u64> {
         job(Box::new(Open));
         Some(0)
@@ -36,7 +36,7 @@ impl Door for Open {
     fn take_back(&self, _: u64) {}
 }
 
-impl Room for Open {
+impl QuerySlot for Open {
     fn pause(&mut self) {}
 
     fn resume(&mut self) {}
@@ -59,8 +59,9 @@ impl Server {
         let engine = Engine::new(EngineConfig::in_memory());
         let tables = olap::Database::new(engine.clone());
         let runtime = Arc::new(Runtime::new(RuntimeConfig::new(2)).unwrap());
-        let lane = || Lane { runtime: Arc::downgrade(&runtime), door: Arc::new(Open), hook: Arc::new(NoHook) };
-        let analytics = SqlAnalytics::new(&tables, [lane(), lane(), lane()]).unwrap();
+        let class_runtime =
+            || ClassRuntime { runtime: Arc::downgrade(&runtime), admission: Arc::new(Open), hook: Arc::new(NoHook) };
+        let analytics = SqlAnalytics::new(&tables, [class_runtime(), class_runtime(), class_runtime()]).unwrap();
         let database = sql::session::Database::new(engine).with_analytics(analytics);
         let connect = Connect {
             user: "postgres".to_owned(),

@@ -5,7 +5,7 @@
 mod analytics;
 mod starvation;
 
-use analytics::{AnalyticsSettings, Lanes};
+use analytics::{AnalyticsSettings, ClassRuntimes};
 use anyhow::Context;
 use daemon::gate::{ServerSetup, runtime};
 use daemon::{Console, Purging, ServeArguments, ServiceState, announce, notify, until};
@@ -14,7 +14,7 @@ use host::refusal::Refusal;
 use host::say::say;
 use host::stop::Stop;
 use preempt::os;
-use server::{Config, Dispatch, Door, Server};
+use server::{Admission, Config, Dispatch, Server};
 use sessions::Views;
 use settings::SettingSource;
 use sql::session::Database;
@@ -38,15 +38,15 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
         signal(SignalKind::hangup()).context("SIGHUP")?
     };
     let ServerSetup { settings, mut config, limits, heaps } = ServerSetup::new(arguments, "off")?;
-    let lanes = AnalyticsSettings::from_settings(&settings);
+    let class_runtimes = AnalyticsSettings::from_settings(&settings);
     let watch = Arc::<StarvationWatch>::default();
-    set_threads_below(&mut config, lanes.are_ordinary(), &watch);
+    set_threads_below(&mut config, class_runtimes.are_ordinary(), &watch);
     let is_default = settings.source("listen_addresses") == SettingSource::Default;
     let is_handed_over = settings.get("overtake.dispatch") == "worker";
     let engine = Engine::new(EngineConfig::in_memory());
     engine.set_lock_config(sessions::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
-    views.let_in_by(config.door.clone());
+    views.let_in_by(config.admission.clone());
     config.more_metrics = {
         let views = views.clone();
         Arc::new(move || views.memory_metrics())
@@ -60,15 +60,15 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
         return Ok(());
     }
     config.roles = database.roles().clone();
-    // The lanes outlive the network's threads, on which sessions end.
-    let lanes = Lanes::start(&engine, lanes, watch)?;
-    views.schedule_by(lanes.scheduling());
-    let database = database.with_analytics(lanes.analytics());
+    // The class_runtimes outlive the network's threads, on which sessions end.
+    let class_runtimes = ClassRuntimes::start(&engine, class_runtimes, watch)?;
+    views.schedule_by(class_runtimes.scheduling());
+    let database = database.with_analytics(class_runtimes.analytics());
     if is_handed_over {
         config.dispatch = Dispatch::Worker;
     }
     let network_begun = Arc::clone(&config.network_begun);
-    let (door, gate) = (config.door.clone(), config.door.clone());
+    let (admission, gate) = (config.admission.clone(), config.admission.clone());
     let reloaded = database.clone();
     let server = Server::bind(config, sessions::Sessions(database)).map_err(|error| {
         let how = if is_default { "choose another by --listen" } else { "choose another" };
@@ -81,7 +81,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         announce(format_args!("  psql \"postgresql://postgres@{address}/postgres\"\n"));
     }
-    let _console = Console::start(arguments.console, move || door.clone())?;
+    let _console = Console::start(arguments.console, move || admission.clone())?;
     let stopped = stop.clone();
     network_begun();
     let own = arguments.clone();
@@ -98,14 +98,14 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     let result = runtime.block_on(server.run(until(stopped)));
     stop.request_now();
     drop(runtime);
-    drop(lanes);
+    drop(class_runtimes);
     housekeeping.stop().context("the housekeeping")?;
     result.context("the server")
 }
 
 /// Reads the settings again. Settings that cannot be used change nothing; the log reports the outcome.
-fn reload(database: &Database, door: &Door, arguments: &ServeArguments) {
-    match sessions::reload(database, door, || arguments.settings()) {
+fn reload(database: &Database, admission: &Admission, arguments: &ServeArguments) {
+    match sessions::reload(database, admission, || arguments.settings()) {
         Ok(changed) => tracing::info!(changed = %changed.join(", "), "SIGHUP: the settings were read again"),
         Err(error) => tracing::error!(%error, "SIGHUP: the settings stay as they were: they cannot be read again"),
     }

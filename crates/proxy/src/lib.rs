@@ -17,7 +17,7 @@
 //! - options: `setup`
 //! - sessions of clients: `clients`, `setup::unknown`
 //! - the administration console: `admin`
-//! - the door for both: `clients::opened`
+//! - the admission for both: `clients::opened`
 //!
 //! The state of the proxy itself is in this file. A pool asks its server about its users and about what clients have left
 //! on a connection; so those questions stand with the servers.
@@ -43,9 +43,9 @@ use clients::database::DatabaseState;
 use clients::opened::Destination;
 use clients::priority::{Priority, Setting};
 use locked::Locked;
-use server::door::Door;
-use server::front::Front;
+use server::admission::Admission;
 use server::rules::Method;
+use server::service::Service;
 use servers::conn_status::ConnStatus;
 use servers::internal::Internal;
 use servers::login::Servers;
@@ -98,13 +98,13 @@ impl Upstream {
     ///
     /// # Errors
     /// Certificates cannot be read.
-    pub fn new(url: Url, options: impl Into<UpstreamOptions>, door: Door) -> io::Result<Upstream> {
+    pub fn new(url: Url, options: impl Into<UpstreamOptions>, admission: Admission) -> io::Result<Upstream> {
         let options = options.into();
         let servers = Servers::new(url, options.time.clone())?;
         let internal = Arc::new(Internal::new(options.internal_priorities));
         let statements = SharedStatements::default();
         statements.repeated.turn(options.prepare);
-        let nodes = Nodes::new(servers, &door, options.watching);
+        let nodes = Nodes::new(servers, &admission, options.watching);
         Ok(Upstream(Arc::new(ProxyState {
             nodes: Arc::new(nodes),
             live: LiveOptions::new(options),
@@ -132,10 +132,10 @@ impl Upstream {
     }
 
     /// Admission control of the primary, or of the first server while there is no primary.
-    pub fn door(&self) -> Door {
+    pub fn admission(&self) -> Admission {
         let nodes = self.0.nodes.all();
         let primary = nodes.iter().find(|node| node.standing() == Standing::Primary);
-        primary.unwrap_or(&nodes[0]).door.clone()
+        primary.unwrap_or(&nodes[0]).admission.clone()
     }
 
     fn pool(&self, user: &str, database: &str) -> Arc<Pool> {
@@ -160,7 +160,7 @@ impl Upstream {
     fn begin_watch(&self) {
         let shared = &self.0;
         if let Some(every) = shared.options().watch
-            && shared.door().is_there()
+            && shared.admission().is_there()
             && !shared.is_watched.swap(true, Relaxed)
         {
             for node in shared.nodes.all() {
@@ -204,8 +204,8 @@ impl ProxyState {
     }
 
     /// Admission control of the first server. The properties that it needs of statements are the same for all of them.
-    pub(crate) fn door(&self) -> &Door {
-        &self.nodes.all()[0].door
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.nodes.all()[0].admission
     }
 
     pub(crate) fn pool_size(&self) -> usize {
@@ -228,14 +228,14 @@ impl ProxyState {
     }
 }
 
-impl Front for Upstream {
+impl Service for Upstream {
     type Opened = Opened;
 
-    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+    fn admissions(&self) -> Vec<(Arc<str>, Admission)> {
         let nodes = self.0.nodes.all();
         // A single server needs no name.
         let name = |node: &Node| if nodes.len() == 1 { Arc::from("") } else { Arc::clone(&node.name) };
-        nodes.iter().map(|node| (name(node), node.door.clone())).collect()
+        nodes.iter().map(|node| (name(node), node.admission.clone())).collect()
     }
 
     fn metrics(&self) -> String {

@@ -71,7 +71,7 @@ impl SchedulerState {
             // By the mark, not by the mode: the worker may have woken us from its urgent context, just before it sleeps.
             let is_idle = has_queued && slot.is_parked.load(SeqCst);
             let is_interruptible =
-                self.settings.policy == Policy::Preempt && (slot.lanes.has_urgent() || self.overflow.has_urgent());
+                self.settings.policy == Policy::Preempt && (slot.queues.has_urgent() || self.overflow.has_urgent());
             if !is_idle && !is_interruptible {
                 continue; // It comes by itself.
             }

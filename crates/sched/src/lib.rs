@@ -11,7 +11,7 @@
 //! The modules, in the order to read them:
 //! - [`decide`]: the decision, a pure function of policy, point and queues; [`Cap`]: the starvation cap;
 //! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
-//! - [`Request`], [`Work`]: the unit of work, and the claim; `lanes`: the queues;
+//! - [`Request`], [`Work`]: the unit of work, and the claim; `queues`: the queues;
 //! - `state`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
 //! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
 //! - [`Event`]: a record for one reader.
@@ -25,7 +25,7 @@
 //! - cap and settings: `cap`, `settings`
 //! - the loop that asks for decisions: `entry`
 //! - the same on virtual time: `sim`
-//! - state that the threads share: `event`, `keeper`, `lanes`, `low`, `request`, `state`
+//! - state that the threads share: `event`, `keeper`, `queues`, `low`, `request`, `state`
 //! - threads that run requests: `serve`, `dedicated`
 //! - the interface: `scheduler`
 //!
@@ -38,10 +38,10 @@ mod dedicated;
 mod entry;
 mod event;
 mod keeper;
-mod lanes;
 mod low;
 mod panics;
 mod policy;
+mod queues;
 mod request;
 mod scheduler;
 mod serve;
@@ -63,5 +63,5 @@ pub use settings::{Placement, Rungs, SchedulerSettings};
 #[doc(hidden)]
 pub mod model {
     //! Items that `tests/shuttle.rs` explores.
-    pub use crate::lanes::Lane;
+    pub use crate::queues::RequestQueue;
 }

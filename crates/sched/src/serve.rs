@@ -7,9 +7,9 @@ use crate::cap::Cap;
 use crate::counters::Start;
 use crate::entry::{self, Host, LeftRequests, RunSpan};
 use crate::event::{Completed, Event};
-use crate::lanes::Lanes;
 use crate::panics;
 use crate::policy::{Heads, Point, Policy, Share, class_index};
+use crate::queues::RequestQueues;
 use crate::request::{Ended, Request, RunCx, RunOutcome};
 use crate::state::{SchedulerState, WorkerSlot};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -134,18 +134,18 @@ impl<'a> OnWorker<'a> {
         &self.shared.slots[self.slot]
     }
 
-    fn lanes(&self, from: usize) -> &'a Lanes {
+    fn queues(&self, from: usize) -> &'a RequestQueues {
         match from {
             OVERFLOW => &self.shared.overflow,
-            slot => &self.shared.slots[slot].lanes,
+            slot => &self.shared.slots[slot].queues,
         }
     }
 
     fn look(&mut self, heads: &mut Heads, from: usize) {
-        let lanes = self.lanes(from);
+        let queues = self.queues(from);
         for class in Class::ALL {
             let at = class_index(class);
-            if let Some(place) = lanes.of(class).peek()
+            if let Some(place) = queues.of(class).peek()
                 && heads.requests[at].is_none_or(|best| place < best)
             {
                 heads.requests[at] = Some(place);
@@ -257,7 +257,7 @@ impl Host for OnWorker<'_> {
         // A worker that holds up no query, or whose query has ended, takes from the others too.
         if matches!(self.point, Point::Boundary | Point::Idle | Point::Dedicated) {
             for other in 0..self.shared.slots.len() {
-                if other != self.slot && !self.shared.slots[other].lanes.is_empty() {
+                if other != self.slot && !self.shared.slots[other].queues.is_empty() {
                     self.look(&mut heads, other);
                 }
             }
@@ -279,7 +279,7 @@ impl Host for OnWorker<'_> {
 
     fn run(&mut self, class: Class) -> Option<RunSpan> {
         let from = self.from[class_index(class)];
-        let request = self.lanes(from).of(class).take()?;
+        let request = self.queues(from).of(class).take()?;
         let Some(attempt) = request.claim() else {
             self.shared.leaves();
             self.shared.counters.cancelled.add_one();

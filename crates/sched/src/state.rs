@@ -9,9 +9,9 @@ use crate::cap::Cap;
 use crate::counters::Cells;
 use crate::event::Event;
 use crate::keeper::Keeper;
-use crate::lanes::Lanes;
 use crate::low::LowQueue;
 use crate::policy::Policy;
+use crate::queues::RequestQueues;
 use crate::request::{Rejected, Request};
 use crate::settings::{Placement, Rungs, SchedulerSettings};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// State of one worker.
 pub(crate) struct WorkerSlot {
-    pub(crate) lanes: Lanes,
+    pub(crate) queues: RequestQueues,
     worker: OnceLock<&'static Worker>,
     is_attached: AtomicBool,
     /// True if the thread sleeps or is about to: requests that it runs then hold up no query.
@@ -58,7 +58,7 @@ pub(crate) struct SchedulerState {
     pub(crate) settings: SchedulerSettings,
     pub(crate) slots: Box<[WorkerSlot]>,
     /// Global queues. Each has room for every request under way, so a thread that brings one back is never turned away.
-    pub(crate) overflow: Lanes,
+    pub(crate) overflow: RequestQueues,
     /// Number of requests under way: from their submission until they have ended or, cancelled, have left their queue.
     under_way: AtomicUsize,
     /// Handle for the wake-ups of parked requests.
@@ -82,7 +82,7 @@ impl SchedulerState {
     pub(crate) fn new(settings: SchedulerSettings) -> Arc<SchedulerState> {
         let SchedulerSettings { cap, queue_requests, events_per_worker, .. } = settings;
         let slot = |_| WorkerSlot {
-            lanes: Lanes::new(queue_requests),
+            queues: RequestQueues::new(queue_requests),
             worker: OnceLock::new(),
             is_attached: AtomicBool::new(false),
             is_parked: AtomicBool::new(false),
@@ -97,7 +97,7 @@ impl SchedulerState {
         Arc::new_cyclic(|me| SchedulerState {
             me: Weak::clone(me),
             slots: (0..settings.workers).map(slot).collect(),
-            overflow: Lanes::new(settings.requests_max),
+            overflow: RequestQueues::new(settings.requests_max),
             under_way: AtomicUsize::new(0),
             next_place: AtomicU64::new(0),
             low: LowQueue::new(settings.low_jobs_max),
@@ -230,7 +230,7 @@ impl SchedulerState {
         let class = request.class();
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
-            match self.slots[slot].lanes.of(class).push(request) {
+            match self.slots[slot].queues.of(class).push(request) {
                 Ok(()) => return slot,
                 Err(back) => request = back,
             }
@@ -242,7 +242,7 @@ impl SchedulerState {
     /// Queues a request that runs again.
     pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize) {
         let class = request.class();
-        if let Err(request) = self.slots[slot].lanes.of(class).push(request) {
+        if let Err(request) = self.slots[slot].queues.of(class).push(request) {
             self.queue_globally(request);
         }
     }
@@ -270,7 +270,7 @@ impl SchedulerState {
         let is_idle = |&slot: &usize| {
             let slot = &self.slots[slot];
             let is_idle = if self.uses_dedicated(class) { slot.dedicated_sleeps.load(SeqCst) } else { slot.is_idle() };
-            is_idle && slot.lanes.is_empty()
+            is_idle && slot.queues.is_empty()
         };
         let is_there = |&slot: &usize| self.uses_dedicated(class) || self.slots[slot].worker().is_some();
         in_turn().find(is_idle).or_else(|| in_turn().find(is_there)).unwrap_or(first)
@@ -322,13 +322,13 @@ impl SchedulerState {
 
     #[inline]
     pub(crate) fn has_queued(&self) -> bool {
-        self.has_queued_globally() || self.slots.iter().any(|slot| !slot.lanes.is_empty())
+        self.has_queued_globally() || self.slots.iter().any(|slot| !slot.queues.is_empty())
     }
 
     /// Returns true if a worker that is busy could find something: in its own queues or the global one.
     #[inline]
     pub(crate) fn has_queued_for(&self, slot: usize) -> bool {
-        !self.slots[slot].lanes.is_empty() || self.has_queued_globally()
+        !self.slots[slot].queues.is_empty() || self.has_queued_globally()
     }
 
     #[inline]
@@ -337,7 +337,7 @@ impl SchedulerState {
     }
 
     pub(crate) fn queued_count(&self) -> usize {
-        self.overflow.len() + self.slots.iter().map(|slot| slot.lanes.len()).sum::<usize>()
+        self.overflow.len() + self.slots.iter().map(|slot| slot.queues.len()).sum::<usize>()
     }
 
     pub(crate) fn log(&self, slot: Option<usize>, event: Event) {
@@ -359,9 +359,9 @@ impl SchedulerState {
 
     /// Cancels every queued request.
     pub(crate) fn cancel_queued(&self) {
-        for lanes in self.slots.iter().map(|slot| &slot.lanes).chain([&self.overflow]) {
+        for queues in self.slots.iter().map(|slot| &slot.queues).chain([&self.overflow]) {
             for class in Class::ALL {
-                while let Some(request) = lanes.of(class).take() {
+                while let Some(request) = queues.of(class).take() {
                     self.leaves();
                     if request.cancel() {
                         self.counters.cancelled.add_one();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use preempt::{AllowedWays, Line, Mode, Sent};
-use sched::model::Lane;
+use sched::model::RequestQueue;
 use sched::{Request, RequestState, RunCx, RunOutcome};
 use shuttle::sync::Arc as ModelArc;
 use shuttle::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -43,22 +43,22 @@ fn one_claims_or_one_cancels() {
 
 /// Goal: what is pushed comes out once, in the order of one producer, while others look and take.
 #[test]
-fn a_lane_gives_each_request_once() {
+fn a_queue_gives_each_request_once() {
     shuttle::check_random(
         || {
-            let lane = ModelArc::new(Lane::new(4));
+            let queue = ModelArc::new(RequestQueue::new(4));
             let pusher = {
-                let lane = lane.clone();
-                thread::spawn(move || (0..3).for_each(|place| assert!(lane.push(queued(place)).is_ok())))
+                let queue = queue.clone();
+                thread::spawn(move || (0..3).for_each(|place| assert!(queue.push(queued(place)).is_ok())))
             };
             let takers: Vec<_> = (0..2)
                 .map(|_| {
-                    let lane = lane.clone();
+                    let queue = queue.clone();
                     thread::spawn(move || {
                         let mut taken = Vec::new();
                         for _ in 0..3 {
-                            if lane.peek().is_some() {
-                                taken.extend(lane.take().map(|request| request.id()));
+                            if queue.peek().is_some() {
+                                taken.extend(queue.take().map(|request| request.id()));
                             }
                         }
                         taken
@@ -72,29 +72,29 @@ fn a_lane_gives_each_request_once() {
                 assert!(taken.is_sorted());
                 all.extend(taken);
             }
-            all.extend(core::iter::from_fn(|| lane.take()).map(|request| request.id()));
+            all.extend(core::iter::from_fn(|| queue.take()).map(|request| request.id()));
             all.sort_unstable();
             assert_eq!(all, [0, 1, 2]);
-            assert!(lane.is_empty());
+            assert!(queue.is_empty());
         },
         SCHEDULES,
     );
 }
 
-/// Goal: a lane never looks empty while a request is in it, even while another worker moves it to the head.
+/// Goal: a queue never looks empty while a request is in it, even while another worker moves it to the head.
 #[test]
-fn a_lane_with_a_request_is_not_empty() {
+fn a_queue_with_a_request_is_not_empty() {
     shuttle::check_random(
         || {
-            let lane = ModelArc::new(Lane::new(4));
-            assert!(lane.push(queued(0)).is_ok());
+            let queue = ModelArc::new(RequestQueue::new(4));
+            assert!(queue.push(queued(0)).is_ok());
             let looker = {
-                let lane = lane.clone();
-                thread::spawn(move || lane.peek())
+                let queue = queue.clone();
+                thread::spawn(move || queue.peek())
             };
-            assert!(!lane.is_empty());
+            assert!(!queue.is_empty());
             assert_eq!(looker.join().unwrap(), Some(0));
-            assert!(!lane.is_empty());
+            assert!(!queue.is_empty());
         },
         SCHEDULES,
     );
@@ -133,7 +133,7 @@ fn one_queues_what_parked() {
 /// steps.
 struct Model {
     line: Line,
-    lane: Lane,
+    queue: RequestQueue,
     signal: AtomicU32,
     ran: AtomicU32,
     /// First runs of these requests park, and leave their wake-up here.
@@ -143,7 +143,7 @@ struct Model {
 impl Model {
     fn new(parks: Option<Sender<(Arc<Request>, u32)>>) -> ModelArc<Model> {
         let (signal, ran) = (AtomicU32::new(0), AtomicU32::new(0));
-        ModelArc::new(Model { line: Line::new(), lane: Lane::new(8), signal, ran, parks })
+        ModelArc::new(Model { line: Line::new(), queue: RequestQueue::new(8), signal, ran, parks })
     }
 
     /// Submits as `SchedulerState::submit` does under a policy without preemption: push, then wake if idle.
@@ -158,7 +158,7 @@ impl Model {
         if let Some(parks) = self.parks.as_ref().filter(|_| attempt == 1) {
             parks.send((request.clone(), attempt)).unwrap();
             if !request.park(0) {
-                assert!(self.lane.push(request).is_ok());
+                assert!(self.queue.push(request).is_ok());
             }
         }
     }
@@ -171,7 +171,7 @@ impl Model {
     }
 
     fn push(&self, request: Arc<Request>) {
-        assert!(self.lane.push(request).is_ok());
+        assert!(self.queue.push(request).is_ok());
         if self.line.request(AllowedWays { poll: false, signal: false }) == Sent::Signalled {
             self.signal.store(1, SeqCst);
         }
@@ -182,8 +182,8 @@ impl Model {
         let before = self.line.begin_urgent();
         loop {
             self.line.take();
-            while self.lane.peek().is_some() {
-                if let Some(request) = self.lane.take() {
+            while self.queue.peek().is_some() {
+                if let Some(request) = self.queue.take() {
                     self.run(request);
                 }
             }
@@ -205,7 +205,7 @@ impl Model {
 
     fn park(&self) {
         self.line.publish(Mode::Idle);
-        if !self.lane.is_empty() {
+        if !self.queue.is_empty() {
             self.serve();
         }
         self.notice_signal(true);
@@ -247,7 +247,7 @@ fn a_sleeping_worker_has_nothing_queued() {
             // A signal that is on its way arrives in the sleep.
             model.notice_signal(true);
             assert_eq!(model.ran.load(SeqCst), 4);
-            assert!(model.lane.is_empty());
+            assert!(model.queue.is_empty());
         },
         SCHEDULES,
     );
@@ -285,7 +285,7 @@ fn a_sleeping_worker_leaves_no_woken_request() {
             granter.join().unwrap();
             model.notice_signal(true);
             assert_eq!(model.ran.load(SeqCst), 4);
-            assert!(model.lane.is_empty());
+            assert!(model.queue.is_empty());
         },
         SCHEDULES,
     );

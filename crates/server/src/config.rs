@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
-use crate::door::Door;
+use crate::admission::Admission;
 use crate::network::ThreadStart;
 use crate::rules::HbaRule;
 use crate::stats::Stats;
@@ -42,7 +42,7 @@ pub struct Config {
     /// Threads for statements that run elsewhere; `None`: as many as there are processors.
     pub workers: Option<Arc<Workers>>,
     /// Admission control.
-    pub door: Door,
+    pub admission: Admission,
     /// Statistics of sessions and statements.
     pub stats: Arc<Stats>,
     /// True if the begin and end of sessions are logged.
@@ -84,7 +84,7 @@ impl Default for Config {
             below_begun: Arc::new(|| {}),
             dispatch: Dispatch::Spot,
             workers: None,
-            door: Door::default(),
+            admission: Admission::default(),
             stats: Arc::default(),
             log_connections: true,
             // PostgreSQL's default of 100 is made for processes; sessions here cost a few kilobytes.

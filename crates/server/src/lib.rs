@@ -1,20 +1,19 @@
 //! Server without the service behind it: listeners, authentication, admission, threads, statistics.
 //!
-//! A [`front::Front`] opens the objects that serve clients: sessions of SQL, or connections to other servers.
+//! A [`service::Service`] opens the objects that serve clients: sessions of SQL, or connections to other servers.
 //!
 //! **Invariant:** no thread blocks on a client.
 //!
 //! # Layers
 //!
 //! - rules and threads: `rules`, `attempts`, `strangers`, `network`, `workers`, `registry`, `stats`, `reload`
-//! - admission: `door`
-//! - configuration: `config`, `options`, `metrics`, `front`, `state`
+//! - admission: `admission`
+//! - configuration: `config`, `options`, `metrics`, `service`, `state`
 //! - connections: `startup`, `listen`
 
+pub mod admission;
 pub mod attempts;
 pub mod config;
-pub mod door;
-pub mod front;
 pub mod listen;
 pub mod metrics;
 pub mod network;
@@ -22,14 +21,15 @@ pub mod options;
 pub mod registry;
 pub mod reload;
 pub mod rules;
+pub mod service;
 pub mod startup;
 pub mod state;
 pub mod stats;
 pub mod strangers;
 pub mod workers;
 
+pub use admission::{Admission, AdmissionOptions, AdmissionView, GateSample, HotRules, Mode, Verdict};
 pub use config::Config;
-pub use door::{Door, DoorOptions, DoorView, GateSample, HotRules, Mode, Verdict};
 pub use listen::Server;
 pub use rules::{ConnectionKind, HbaRule, Method, Origin, RuleError, RuleName, RuleNames};
 pub use stats::Stats;

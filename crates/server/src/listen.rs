@@ -6,10 +6,10 @@
 
 use crate::attempts::Attempts;
 use crate::config::Config;
-use crate::front::{Front, Opened};
 use crate::network::{Below, Network};
 use crate::registry::Registry;
 use crate::rules::Origin;
+use crate::service::{Opened, Service};
 use crate::startup::{self, BegunSession};
 use crate::state::ServerState;
 use crate::strangers::Strangers;
@@ -67,7 +67,7 @@ fn named(error: &io::Error, address: &dyn std::fmt::Display, what: &str) -> io::
 /// New connection.
 type Incoming = (Box<dyn Io>, Origin);
 
-impl<D: Front> Server<D> {
+impl<D: Service> Server<D> {
     /// Binds the addresses.
     ///
     /// # Errors
@@ -147,18 +147,18 @@ impl<D: Front> Server<D> {
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
-        let mut doors = shared.front.doors();
-        if doors.is_empty() {
-            doors.push((Arc::from(""), shared.config.door.clone()));
+        let mut admissions = shared.front.admissions();
+        if admissions.is_empty() {
+            admissions.push((Arc::from(""), shared.config.admission.clone()));
         }
-        for (_, door) in &doors {
-            let door = door.clone();
-            helpers.spawn(async move { door.watch().await });
+        for (_, admission) in &admissions {
+            let admission = admission.clone();
+            helpers.spawn(async move { admission.watch().await });
         }
         if let Some(listener) = metrics {
             let front = shared.front.clone();
             let (stats, more) = (shared.config.stats.clone(), Arc::clone(&shared.config.more_metrics));
-            helpers.spawn(crate::metrics::serve(listener, stats, doors, front, more));
+            helpers.spawn(crate::metrics::serve(listener, stats, admissions, front, more));
         }
         for listener in tcp {
             listener.set_nonblocking(true)?;

@@ -3,8 +3,8 @@
 //! **Invariant:** a request costs a small task and a bounded time; of the database, only counters are touched. In front
 //! of an upstream, `/readyz` may ask a server whether it is reachable, at most once a second.
 
-use crate::door::{Door, DoorView, Mode};
-use crate::front::Front;
+use crate::admission::{Admission, AdmissionView, Mode};
+use crate::service::Service;
 use crate::stats::Stats;
 use gate::{ClassView, Times};
 use stage::observe::Observe;
@@ -21,25 +21,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const REQUEST_MAX: usize = 8 << 10;
 
 /// Admission controls with the names of the servers behind them. An empty name makes no label.
-type Doors = Vec<(Arc<str>, Door)>;
+type Admissions = Vec<(Arc<str>, Admission)>;
 
 /// Source of further metrics.
 type More = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Answers requests, for ever.
-pub async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, front: impl Front, more: More) {
+pub async fn serve(
+    listener: StdTcpListener,
+    stats: Arc<Stats>,
+    admissions: Admissions,
+    front: impl Service,
+    more: More,
+) {
     let listener = match listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "the metrics cannot be served"),
     };
-    let doors = Arc::new(doors);
+    let admissions = Arc::new(admissions);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (stats, doors, front) = (Arc::clone(&stats), Arc::clone(&doors), front.clone());
+                let (stats, admissions, front) = (Arc::clone(&stats), Arc::clone(&admissions), front.clone());
                 let more = Arc::clone(&more);
                 tokio::spawn(async move {
-                    let text = || text(&stats) + &gate(&doors) + &front.metrics() + &more();
+                    let text = || text(&stats) + &gate(&admissions) + &front.metrics() + &more();
                     drop(tokio::time::timeout(PATIENCE, answer(stream, text, &front)).await);
                 });
             }
@@ -48,7 +54,7 @@ pub async fn serve(listener: StdTcpListener, stats: Arc<Stats>, doors: Doors, fr
     }
 }
 
-async fn answer(mut stream: TcpStream, text: impl Fn() -> String, front: &impl Front) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, text: impl Fn() -> String, front: &impl Service) -> std::io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         if REQUEST_MAX < request.len() || stream.read_buf(&mut request).await? == 0 {
@@ -124,15 +130,17 @@ pub fn family(out: &mut String, (name, kind, help): (&str, &str, &str), values: 
 }
 
 /// Metrics of the gates, if there are any.
-fn gate(doors: &Doors) -> String {
+fn gate(admissions: &Admissions) -> String {
     let mut out = String::new();
     let label = |server: &str| if server.is_empty() { String::new() } else { format!("server=\"{server}\"") };
-    let views: Vec<(String, DoorView, &Door)> =
-        doors.iter().filter_map(|(server, door)| Some((label(server), door.view()?, door))).collect();
+    let views: Vec<(String, AdmissionView, &Admission)> = admissions
+        .iter()
+        .filter_map(|(server, admission)| Some((label(server), admission.view()?, admission)))
+        .collect();
     let mut family = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {
         family(&mut out, (name, kind, help), values);
     };
-    let alone = |value: &dyn Fn(&DoorView) -> Option<f64>| -> Vec<(String, f64)> {
+    let alone = |value: &dyn Fn(&AdmissionView) -> Option<f64>| -> Vec<(String, f64)> {
         views.iter().filter_map(|(server, view, _)| Some((server.clone(), value(view)?))).collect()
     };
     // Under observation no limit is in force, so none is reported.
@@ -146,12 +154,12 @@ fn gate(doors: &Doors) -> String {
         "" => format!("{name}=\"{value}\""),
         server => format!("{server},{name}=\"{value}\""),
     };
-    let shares = views.iter().flat_map(|(server, _, door)| {
-        door.resources().into_iter().map(|row| (with(server, "resource", row.resource.name()), row.share))
+    let shares = views.iter().flat_map(|(server, _, admission)| {
+        admission.resources().into_iter().map(|row| (with(server, "resource", row.resource.name()), row.share))
     });
     let shares: Vec<(String, f64)> = shares.collect();
     family("overtake_gate_resource_share", "gauge", "Where transactions inside spend their time, lately.", &shares);
-    type Count = fn(&DoorView) -> u64;
+    type Count = fn(&AdmissionView) -> u64;
     let counters: [(&str, &str, Count); 8] = [
         ("overtake_gate_held_back_total", "Transactions that waited for others with their hot keys.", |view| {
             view.gate.counters.held_back
@@ -233,15 +241,16 @@ fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::{DoorOptions, Resource, ResourceSample};
+    use crate::admission::{AdmissionOptions, Resource, ResourceSample};
 
     #[test]
     fn what_transactions_spend_their_time_on_is_a_family() {
-        let door = Door::new(&DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() }).expect("a door");
+        let admission = Admission::new(&AdmissionOptions { mode: Mode::Fixed, ..AdmissionOptions::default() })
+            .expect("an admission");
         let mut sample = ResourceSample::default();
         (sample.at[Resource::Lock as usize], sample.at[Resource::Io as usize]) = (3, 1);
-        door.record(Duration::from_secs(1), &sample);
-        let said = gate(&vec![(Arc::from(""), door)]);
+        admission.record(Duration::from_secs(1), &sample);
+        let said = gate(&vec![(Arc::from(""), admission)]);
         for line in ["{resource=\"lock\"} 0.75\n", "{resource=\"io\"} 0.25\n", "{resource=\"processor\"} 0\n"] {
             assert!(said.contains(&format!("overtake_gate_resource_share{line}")), "{said}");
         }
@@ -249,10 +258,13 @@ mod tests {
 
     #[test]
     fn the_gates_times_are_histograms() {
-        let options =
-            DoorOptions { mode: Mode::Fixed, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() };
-        let door = Door::new(&options).expect("these settings make a gate");
-        let out = gate(&vec![(Arc::from(""), door)]);
+        let options = AdmissionOptions {
+            mode: Mode::Fixed,
+            gate: gate::GateSettings::of_priorities(4),
+            ..AdmissionOptions::default()
+        };
+        let admission = Admission::new(&options).expect("these settings make a gate");
+        let out = gate(&vec![(Arc::from(""), admission)]);
         for line in [
             "# TYPE overtake_gate_idle_seconds histogram",
             "overtake_gate_wait_seconds_bucket{class=\"high\",le=\"0.000016\"} 0",
@@ -265,10 +277,13 @@ mod tests {
 
     #[test]
     fn several_servers_have_labels() {
-        let options =
-            DoorOptions { mode: Mode::Fixed, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() };
-        let door = || Door::new(&options).expect("these settings make a gate");
-        let out = gate(&vec![(Arc::from("one:1"), door()), (Arc::from("two:2"), door())]);
+        let options = AdmissionOptions {
+            mode: Mode::Fixed,
+            gate: gate::GateSettings::of_priorities(4),
+            ..AdmissionOptions::default()
+        };
+        let admission = || Admission::new(&options).expect("these settings make a gate");
+        let out = gate(&vec![(Arc::from("one:1"), admission()), (Arc::from("two:2"), admission())]);
         for line in [
             "overtake_mpl{server=\"two:2\"} 4",
             "overtake_gate_held_back_total{server=\"one:1\"} 0",

@@ -3,10 +3,10 @@
 //! **Invariant:** before authentication, a client costs one task, one small buffer and a bounded time, touches nothing
 //! of the database, and takes no place of a session.
 
-use crate::front::SessionLimits;
-use crate::front::{Front, Opened, Site};
 use crate::registry::{SessionPlace, Standing};
 use crate::rules::{Method, Origin};
+use crate::service::SessionLimits;
+use crate::service::{Opened, Service, Site};
 use crate::state::ServerState;
 use crate::stats::SessionStats;
 use crate::strangers::Stranger;
@@ -66,11 +66,11 @@ impl<O: Opened> BegunSession<O> {
     /// Serves the session to its end, in the runtime of the caller.
     pub async fn serve(self) {
         let BegunSession { conn, opened, site, place, is_logged } = self;
-        let seen = Arc::clone(&site.seen);
+        let activity = Arc::clone(&site.activity);
         let (time, begun) = (conn.time.clone(), conn.time.now());
         opened.serve(conn, site).await;
         if is_logged {
-            let (pid, user) = (seen.pid(), seen.user());
+            let (pid, user) = (activity.pid(), activity.user());
             tracing::info!(pid, user, seconds = time.since(begun).as_secs_f64(), "a session has ended");
         }
         drop(place);
@@ -78,7 +78,7 @@ impl<O: Opened> BegunSession<O> {
 }
 
 /// Brings a connection to its session. Returns `None` if there is none.
-pub(crate) async fn begin<D: Front>(
+pub(crate) async fn begin<D: Service>(
     shared: &ServerState<D>,
     io: Box<dyn Io>,
     origin: Origin,
@@ -101,7 +101,7 @@ pub(crate) async fn begin<D: Front>(
 }
 
 /// Authenticates the client, which counts as a stranger up to then.
-async fn get_known<D: Front>(
+async fn get_known<D: Service>(
     shared: &ServerState<D>,
     io: Box<dyn Io>,
     mut origin: Origin,
@@ -117,16 +117,16 @@ async fn get_known<D: Front>(
         Err(_) => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling authentication due to timeout").into()),
     };
     let error = match begun {
-        Ok(Some((place, opened, seen, is_logged))) => {
+        Ok(Some((place, opened, activity, is_logged))) => {
             let limits = SessionLimits {
                 message_max: shared.config.message_max,
                 memory_max: shared.config.session_memory_max,
                 dispatch: shared.config.dispatch,
                 workers: shared.workers.clone(),
                 below: shared.below.clone(),
-                door: shared.config.door.clone(),
+                admission: shared.config.admission.clone(),
             };
-            let site = Site { limits, waiter: shared.bells.waiter(), stats: shared.config.stats.clone(), seen };
+            let site = Site { limits, waiter: shared.bells.waiter(), stats: shared.config.stats.clone(), activity };
             return Some(BegunSession { conn, opened, site, place, is_logged });
         }
         Ok(None) => return None,
@@ -164,7 +164,7 @@ async fn get_known<D: Front>(
 struct RepeatedCancel {
     cancel: Arc<dyn Cancel>,
     /// Weak, because the session's entry owns this handle.
-    seen: Weak<SessionStats>,
+    activity: Weak<SessionStats>,
 }
 
 /// Interval between two cancels of the same statement.
@@ -176,22 +176,22 @@ impl Cancel for RepeatedCancel {
     }
 
     fn cancel(&self) {
-        let seen = self.seen.upgrade();
-        let statement = seen.as_ref().and_then(|seen| seen.under_way());
+        let activity = self.activity.upgrade();
+        let statement = activity.as_ref().and_then(|activity| activity.under_way());
         self.cancel.cancel();
-        if let Some(seen) = seen {
-            seen.end.tell_cancelled();
+        if let Some(activity) = activity {
+            activity.end.tell_cancelled();
         }
         if statement.is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (cancel, seen) = (Arc::clone(&self.cancel), Weak::clone(&self.seen));
+            let (cancel, activity) = (Arc::clone(&self.cancel), Weak::clone(&self.activity));
             runtime.spawn(async move {
                 tokio::time::sleep(AGAIN).await;
-                while seen.upgrade().is_some_and(|seen| seen.under_way() == statement) {
+                while activity.upgrade().is_some_and(|activity| activity.under_way() == statement) {
                     cancel.cancel();
-                    if let Some(seen) = seen.upgrade() {
-                        seen.end.tell_cancelled();
+                    if let Some(activity) = activity.upgrade() {
+                        activity.end.tell_cancelled();
                     }
                     tokio::time::sleep(AGAIN).await;
                 }
@@ -201,7 +201,7 @@ impl Cancel for RepeatedCancel {
 }
 
 /// Logs a client in. Returns `None` if it only came to cancel.
-async fn log_in<D: Front>(
+async fn log_in<D: Service>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &mut Origin,
@@ -224,7 +224,7 @@ async fn log_in<D: Front>(
     let place = shared.registry.enter(&wish.user, standing, most)?;
     *stranger = None;
     let from = origin.address.map(|address| address.to_string());
-    let seen = SessionStats::new(place.pid, &wish.user, &wish.database, from, &shared.config.time);
+    let activity = SessionStats::new(place.pid, &wish.user, &wish.database, from, &shared.config.time);
     let connect = Connect {
         user: wish.user,
         database: wish.database,
@@ -232,15 +232,16 @@ async fn log_in<D: Front>(
         backend_pid: place.pid.cast_unsigned(),
     };
     let mut opened = shared.front.open(connect, &role, proof).await?;
-    let seen = shared.config.stats.enter(seen);
-    let cancel: Arc<dyn Cancel> = Arc::new(RepeatedCancel { cancel: opened.canceller(), seen: Arc::downgrade(&seen) });
+    let activity = shared.config.stats.enter(activity);
+    let cancel: Arc<dyn Cancel> =
+        Arc::new(RepeatedCancel { cancel: opened.canceller(), activity: Arc::downgrade(&activity) });
     place.set_cancel(Arc::clone(&cancel));
-    seen.end.set_cancel(cancel);
-    conn.end_by(Arc::clone(&seen.end));
+    activity.end.set_cancel(cancel);
+    conn.end_by(Arc::clone(&activity.end));
     conn.replies.authentication(&Authentication::Ok);
     for (name, value) in opened.take_reports() {
         if name == "application_name" {
-            seen.set_application(&value);
+            activity.set_application(&value);
         }
         conn.replies.parameter_status(&name, value);
     }
@@ -251,10 +252,10 @@ async fn log_in<D: Front>(
     };
     if let Some(left_out) = left_out {
         let (pid, is_encrypted) = (place.pid, origin.is_encrypted);
-        let (user, database, from) = (seen.user(), seen.database(), seen.client());
+        let (user, database, from) = (activity.user(), activity.database(), activity.client());
         tracing::info!(pid, user, database, from, encrypted = is_encrypted, left_out, "a session has begun");
     }
-    Ok(Some((place, opened, seen, left_out.is_some())))
+    Ok(Some((place, opened, activity, left_out.is_some())))
 }
 
 /// Reads one packet of the phase before the first typed message.
@@ -275,7 +276,7 @@ async fn packet(conn: &mut Conn) -> Result<Bytes, Stop> {
     }
 }
 
-async fn negotiate<D: Front>(
+async fn negotiate<D: Service>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &mut Origin,
@@ -449,7 +450,7 @@ fn command_line(text: &str) -> Result<Vec<(String, String)>, SqlError> {
     Ok(settings)
 }
 
-async fn authenticate<D: Front>(
+async fn authenticate<D: Service>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &Origin,

@@ -112,10 +112,10 @@ impl TimeSpread {
         let count: u64 = counts.iter().sum();
         let max_ns = self.max_ns.load(Relaxed);
         let quantile = |per_100: u64| {
-            let (wanted, mut seen) = ((count * per_100).div_ceil(100), 0);
+            let (wanted, mut passed) = ((count * per_100).div_ceil(100), 0);
             let at = counts.iter().position(|count| {
-                seen += count;
-                wanted <= seen
+                passed += count;
+                wanted <= passed
             });
             at.filter(|_| 0 < count).map_or(0.0, |at| bound(at).min(max_ns) as f64 / 1e3)
         };
@@ -214,7 +214,7 @@ pub const BELOW_STATE: &str = "below";
 impl SessionStats {
     /// Entry of a session that begins now.
     pub fn new(pid: i32, user: &str, database: &str, client: Option<String>, time: &TimeSource) -> SessionStats {
-        let seen = SessionStats {
+        let activity = SessionStats {
             pid,
             user: user.to_owned(),
             database: database.to_owned(),
@@ -230,8 +230,8 @@ impl SessionStats {
             owner: AtomicU64::new(0),
             texts: Mutex::default(),
         };
-        seen.set_application("");
-        seen
+        activity.set_application("");
+        activity
     }
 
     /// Name of the role.
@@ -383,36 +383,36 @@ pub struct Stats {
 
 impl Stats {
     /// Adds a session.
-    pub fn enter(&self, seen: SessionStats) -> Arc<SessionStats> {
-        let seen = Arc::new(seen);
-        self.sessions.locked().insert(seen.pid, Arc::clone(&seen));
+    pub fn enter(&self, activity: SessionStats) -> Arc<SessionStats> {
+        let activity = Arc::new(activity);
+        self.sessions.locked().insert(activity.pid, Arc::clone(&activity));
         self.connections.fetch_add(1, Relaxed);
-        seen
+        activity
     }
 
     /// Logs and counts the end of a session whose client reads nothing. Other reasons are ignored. The client cannot be
     /// told, so only the log is.
-    pub fn note_unread(&self, seen: &SessionStats, gone: Gone) {
+    pub fn note_unread(&self, activity: &SessionStats, gone: Gone) {
         if let Gone::Unread(time) = gone {
             self.unread.fetch_add(1, Relaxed);
             let ms = time.as_millis() as u64;
-            tracing::info!(pid = seen.pid, ms, "a client was disconnected: it took nothing of what it was sent");
+            tracing::info!(pid = activity.pid, ms, "a client was disconnected: it took nothing of what it was sent");
         }
     }
 
     /// Removes a session.
-    pub fn leave(&self, seen: &SessionStats) {
-        self.sessions.locked().remove(&seen.pid);
+    pub fn leave(&self, activity: &SessionStats) {
+        self.sessions.locked().remove(&activity.pid);
     }
 
     /// Returns the role of the session of this number.
     pub fn role_of(&self, pid: i32) -> Option<String> {
-        self.sessions.locked().get(&pid).map(|seen| seen.user.clone())
+        self.sessions.locked().get(&pid).map(|activity| activity.user.clone())
     }
 
     /// Cancels what a session is doing, or ends it. Returns true if there was one.
     pub fn signal(&self, pid: i32, signal: Signal) -> bool {
-        let end = self.sessions.locked().get(&pid).map(|seen| Arc::clone(&seen.end));
+        let end = self.sessions.locked().get(&pid).map(|activity| Arc::clone(&activity.end));
         if let Some(end) = &end {
             end.signal(signal);
         }
@@ -481,19 +481,19 @@ impl Stats {
 impl Observe for Stats {
     fn activity(&self) -> Vec<ActivityRow> {
         let sessions: Vec<Arc<SessionStats>> = self.sessions.locked().values().cloned().collect();
-        let row = |seen: Arc<SessionStats>| {
-            let texts = seen.texts.locked_anyway();
+        let row = |activity: Arc<SessionStats>| {
+            let texts = activity.texts.locked_anyway();
             ActivityRow {
-                pid: seen.pid,
-                user: seen.user.clone(),
-                database: seen.database.clone(),
+                pid: activity.pid,
+                user: activity.user.clone(),
+                database: activity.database.clone(),
                 application: texts.application.clone(),
-                client: seen.client.clone(),
-                state: STATES.get(usize::from(seen.state.load(Relaxed))).copied().unwrap_or("idle"),
-                class: Class::ALL.get(usize::from(seen.class.load(Relaxed))).copied().unwrap_or(Class::Normal),
+                client: activity.client.clone(),
+                state: STATES.get(usize::from(activity.state.load(Relaxed))).copied().unwrap_or("idle"),
+                class: Class::ALL.get(usize::from(activity.class.load(Relaxed))).copied().unwrap_or(Class::Normal),
                 query: texts.query.to_string(),
-                session_start_us: seen.session_start_us,
-                query_start_us: seen.query_start_us.load(Relaxed),
+                session_start_us: activity.session_start_us,
+                query_start_us: activity.query_start_us.load(Relaxed),
             }
         };
         let mut rows: Vec<ActivityRow> = sessions.into_iter().map(row).collect();

@@ -8,7 +8,7 @@ use crate::codec;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
 use crate::session::{Held, Prepared, Session, State, Streaming, Then, tag_rows};
-use server::door::{Hot, Marks};
+use server::admission::{Hot, Marks};
 use sql::session::{Outcome, Statement, bytes_of_rows};
 use statement::SqlResult;
 use statement::outcome::{CommandTag, TransactionStatus};
@@ -109,12 +109,12 @@ impl Session {
         let Parse { name, text, types } = Parse::read(body)?;
         self.begin_parse(name, text)?;
         let text: Arc<str> = text.into();
-        let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
-        self.seen.announce(&text, self.sql.class(), self.conn.now);
+        let (stats, admission) = (Arc::clone(&self.stats), self.admission.clone());
+        self.activity.announce(&text, self.sql.class(), self.conn.now);
         let prepared = self.aside(move |sql| {
             let statement = sql.prepare_once(&text, &types)?;
-            let (totals, generation) = (stats.statement(&text), door.generation());
-            let marks = door.marks(text.as_bytes());
+            let (totals, generation) = (stats.statement(&text), admission.generation());
+            let marks = admission.marks(text.as_bytes());
             Ok::<_, statement::SqlError>(Prepared { statement, text, totals, marks, generation })
         });
         let prepared = prepared.await??;
@@ -288,7 +288,7 @@ impl Session {
         let text = Arc::from(format!("FETCH FROM {name}"));
         let totals = self.stats.statement(&text);
         // The portal belongs to a transaction that has begun.
-        let (marks, generation, hot) = (Marks::default(), self.door.generation(), Hot::Unknown);
+        let (marks, generation, hot) = (Marks::default(), self.admission.generation(), Hot::Unknown);
         let prepared = Arc::new(Prepared { statement, totals, text, marks, generation });
         let (portal, formats) = (Lent::new(portal), Formats::All(codec::format_of(is_binary)));
         self.portals.put(name, Held { prepared, portal, formats, hot, state: State::Ready }, PORTAL_BYTES);

@@ -6,20 +6,20 @@
 //! # Layers
 //!
 //! - sessions: `names`, `lent`, `codec`
-//! - protocol: `session`, `simple`, `extended`, `copy`, `front`
+//! - protocol: `session`, `simple`, `extended`, `copy`, `service`
 //! - of this server: `views`, `reload`
 
 mod codec;
 mod copy;
 mod extended;
-mod front;
 mod lent;
 mod names;
 mod reload;
+mod service;
 mod session;
 mod simple;
 mod views;
 
-pub use front::Sessions;
 pub use reload::{lock_config, reload};
+pub use service::Sessions;
 pub use views::Views;

@@ -4,7 +4,7 @@
 //! value, and the log says so.
 
 use engine::{LockConfig, LockPriority};
-use server::door::{Door, DoorOptions};
+use server::admission::{Admission, AdmissionOptions};
 use server::reload::{changed, is_changeable};
 use settings::Defaults;
 use settings::sources::OptionError;
@@ -23,7 +23,7 @@ pub fn lock_config(config: LockConfig, settings: &Defaults) -> LockConfig {
 /// Settings that cannot be read or applied. All settings then stay as they were.
 pub fn reload(
     database: &Database,
-    door: &Door,
+    admission: &Admission,
     read: impl FnOnce() -> Result<Defaults, OptionError>,
 ) -> Result<Vec<&'static str>, OptionError> {
     let before = database.defaults();
@@ -31,13 +31,13 @@ pub fn reload(
     let names = changed(before.all(), &mut settings, |setting| {
         !setting.is_of_server || setting.name == "overtake.lock_priority" || is_changeable(setting.name)
     });
-    let options = DoorOptions::from_settings(&settings, "off", true)?;
+    let options = AdmissionOptions::from_settings(&settings, "off", true)?;
     let locks = lock_config(database.engine().lock_config(), &settings);
     let sessions = database
         .prepare_reload(settings)
         .map_err(|error| OptionError::of("overtake.priority_rules", error.message().to_owned()))?;
     let is_possible =
-        door.change(&options).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
+        admission.change(&options).map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
     if !is_possible {
         let why = "the gate cannot be switched on or off without restarting the server";
         return Err(OptionError::of("overtake.mpl", why.to_owned()));
@@ -66,17 +66,17 @@ mod tests {
         let database = Database::new(Engine::new(EngineConfig::in_memory()))
             .with_defaults(with(&["overtake.mpl=4", "statement_timeout=1s"]))
             .expect("settings");
-        let options = DoorOptions::from_settings(&database.defaults(), "off", true).expect("options");
-        let door = Door::new(&options).expect("a gate");
+        let options = AdmissionOptions::from_settings(&database.defaults(), "off", true).expect("options");
+        let admission = Admission::new(&options).expect("a gate");
         let read = with(&["overtake.mpl=7", "overtake.lock_priority=pow", "statement_timeout=2s", "port=7000"]);
-        let changed = reload(&database, &door, || Ok(read)).expect("a reload");
+        let changed = reload(&database, &admission, || Ok(read)).expect("a reload");
         assert_eq!(changed, ["overtake.lock_priority", "overtake.mpl", "statement_timeout"]);
         let now = database.defaults();
         assert_eq!((now.get("overtake.mpl"), now.get("statement_timeout"), now.get("port")), ("7", "2s", "5432"));
         assert_eq!(database.engine().lock_config().priority, LockPriority::Pow);
         for wrong in ["overtake.mpl=off", "overtake.priority_rules=nonsense"] {
             let read = with(&[wrong, "statement_timeout=3s"]);
-            reload(&database, &door, || Ok(read)).expect_err(wrong);
+            reload(&database, &admission, || Ok(read)).expect_err(wrong);
             assert_eq!(database.defaults().get("statement_timeout"), "2s", "{wrong}");
         }
     }

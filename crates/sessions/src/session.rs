@@ -15,9 +15,9 @@ use crate::lent::Lent;
 use crate::names::Names;
 use bytes::Buf;
 use engine::memory::{SMALL_BYTES, has_room};
-use server::door::{About, Door, Hot, Marks, Slot};
-use server::front::SessionLimits;
+use server::admission::{About, Admission, Hot, Marks, Slot};
 use server::network::Below;
+use server::service::SessionLimits;
 use server::stats::{SessionStats, Spent, StatementStage, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
 use sql::session::{Canceller, Outcome, Parked, Portal, PreparationFailure, Statement};
@@ -95,10 +95,10 @@ pub(crate) struct Session {
     workers: Arc<Workers>,
     below: Arc<Below>,
     pub(crate) stats: Arc<Stats>,
-    pub(crate) seen: Arc<SessionStats>,
+    pub(crate) activity: Arc<SessionStats>,
     /// Times that the current statement has taken.
     pub(crate) spent: Spent,
-    pub(crate) door: Door,
+    pub(crate) admission: Admission,
     /// Admission slot of the transaction, from its first statement to its end.
     slot: Option<Slot>,
     /// True if something in the transaction has failed.
@@ -113,11 +113,11 @@ impl Session {
         sql: sql::session::Session,
         waiter: Arc<Waiter>,
         limits: SessionLimits,
-        (stats, seen): (Arc<Stats>, Arc<SessionStats>),
+        (stats, activity): (Arc<Stats>, Arc<SessionStats>),
     ) -> Session {
         let (statements, portals) = (Names::new(), Names::new());
         let canceller = canceller(&sql);
-        let SessionLimits { message_max, memory_max, dispatch, workers, below, door } = limits;
+        let SessionLimits { message_max, memory_max, dispatch, workers, below, admission } = limits;
         Session {
             conn,
             sql: Lent::new(sql),
@@ -134,9 +134,9 @@ impl Session {
             workers,
             below,
             stats,
-            seen,
+            activity,
             spent: Spent::default(),
-            door,
+            admission,
             slot: None,
             has_failed: false,
             has_run: false,
@@ -147,7 +147,7 @@ impl Session {
     pub(crate) async fn serve(mut self) {
         if let Err(error) = self.conn.settle() {
             tracing::warn!(%error, "a session could not be taken over by its thread");
-            self.stats.leave(&self.seen);
+            self.stats.leave(&self.activity);
             return;
         }
         self.ready();
@@ -165,7 +165,7 @@ impl Session {
                 Err(gone) => break self.farewell(gone),
             };
             self.is_ready = false;
-            if self.seen.end.is_ended() {
+            if self.activity.end.is_ended() {
                 break errors::gone(Gone::Server);
             }
             match kind {
@@ -199,7 +199,7 @@ impl Session {
             sql => drop(sql),
         }
         drop(self.slot);
-        self.stats.leave(&self.seen);
+        self.stats.leave(&self.activity);
         // An application that disconnects has often prepared all its statements. Freeing their plans takes as long as
         // some transactions of the thread's other sessions.
         if TEXT_MAX < self.statements.weight().saturating_add(self.portals.weight()) {
@@ -216,7 +216,7 @@ impl Session {
 
     /// Returns the last message to a client, if there is one.
     fn farewell(&self, gone: Gone) -> Option<SqlError> {
-        self.stats.note_unread(&self.seen, gone);
+        self.stats.note_unread(&self.activity, gone);
         match gone {
             Gone::Idle => Some(errors::idle(self.sql.status() != TransactionStatus::Idle)),
             gone => errors::gone(gone),
@@ -354,11 +354,11 @@ impl Session {
         self.notices();
         for (name, value) in self.sql.take_reports() {
             if name == "application_name" {
-                self.seen.set_application(&value);
+                self.activity.set_application(&value);
             }
             self.conn.replies.parameter_status(name, value);
         }
-        self.seen.rest(status);
+        self.activity.rest(status);
         self.stats.stage(self.sql.class(), StatementStage::Reply, std::mem::take(&mut self.conn.flushing));
         self.conn.replies.ready(status);
         self.is_ready = true;
@@ -384,9 +384,9 @@ impl Session {
         let class = self.sql.class_of(portal);
         self.spent.parse += self.conn.lap();
         let begun = self.conn.now;
-        self.seen.begin(text, class, begun);
+        self.activity.begin(text, class, begun);
         // A transaction that has a slot keeps it to its end. A statement that begins none needs no admission.
-        let needs_slot = self.door.is_there() && (self.slot.is_some() || !self.sql.does_nothing_inside(portal));
+        let needs_slot = self.admission.is_there() && (self.slot.is_some() || !self.sql.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
         let is_alone = then != Then::MoreRows && self.sql.is_alone(portal);
         self.has_run = true;
@@ -415,7 +415,7 @@ impl Session {
         if self.sql.log_from().is_some_and(|from| from <= spent.all()) {
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             let (all, wait) = (ms(spent.all()), ms(spent.wait));
-            tracing::info!(pid = self.seen.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
+            tracing::info!(pid = self.activity.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
         }
         outcome
     }
@@ -455,12 +455,13 @@ impl Session {
         let entered = match self.slot.as_mut() {
             Some(slot) => {
                 slot.reclass(class);
-                self.conn.before_door(slot.active(), &self.seen.end, timeout).await.map(Ok)
+                self.conn.before_admission(slot.active(), &self.activity.end, timeout).await.map(Ok)
             }
             None => {
                 let hot_key = marks.hot.key(self.sql.hot_key());
-                let about = About { class, fingerprint: marks.fingerprint, hot_key, owner: self.seen.owner() };
-                let entered = self.conn.before_door(self.door.enter(about, begun), &self.seen.end, timeout).await;
+                let about = About { class, fingerprint: marks.fingerprint, hot_key, owner: self.activity.owner() };
+                let entered =
+                    self.conn.before_admission(self.admission.enter(about, begun), &self.activity.end, timeout).await;
                 entered.map(|entered| {
                     entered.map(|slot| {
                         slot.cancel_by(|| Arc::clone(&self.canceller));
@@ -485,16 +486,16 @@ impl Session {
 
     /// Returns the marks of a statement for the admission gate.
     pub(crate) fn marks_of(&self, prepared: &Prepared) -> Marks {
-        if prepared.generation == self.door.generation() {
+        if prepared.generation == self.admission.generation() {
             return prepared.marks;
         }
-        self.door.marks(prepared.text.as_bytes())
+        self.admission.marks(prepared.text.as_bytes())
     }
 
     /// Returns the marks of a text, with the generation of the gate's settings from which they follow.
     pub(crate) fn marks(&self, text: &str) -> (Marks, u32) {
-        let generation = self.door.generation();
-        (self.door.marks(text.as_bytes()), generation)
+        let generation = self.admission.generation();
+        (self.admission.marks(text.as_bytes()), generation)
     }
 
     /// Takes over the names that a statement, or the end of its transaction, has given or taken away in SQL.
@@ -529,9 +530,9 @@ impl Session {
         let begun = self.conn.time.now();
         let is_lock = matches!(parked, Parked::Lock(_));
         if matches!(parked, Parked::Analysis(_) | Parked::Rows(..)) {
-            self.seen.set_analysed();
+            self.activity.set_analysed();
         } else {
-            self.seen.set_waiting(true);
+            self.activity.set_waiting(true);
         }
         if is_lock {
             self.stall(true);
@@ -541,7 +542,7 @@ impl Session {
         if is_lock {
             self.stall(false);
         }
-        self.seen.set_waiting(false);
+        self.activity.set_waiting(false);
         self.spent.wait += self.conn.time.since(begun);
         waited
     }

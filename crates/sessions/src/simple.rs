@@ -7,7 +7,7 @@ use crate::codec;
 use crate::lent::Lent;
 use crate::session::TEXT_MAX;
 use crate::session::{Session, Streaming, Then, tag_rows};
-use server::door::Marks;
+use server::admission::Marks;
 use server::stats::StatementTotals;
 use sql::session::{Outcome, Statement, StatementText};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Session {
             true => self.sql.split(text)?,
             false => {
                 let text: Arc<str> = text.into();
-                self.seen.announce(&text, self.sql.class(), self.conn.now);
+                self.activity.announce(&text, self.sql.class(), self.conn.now);
                 self.aside(move |sql| sql.split(&text)).await??
             }
         };
@@ -70,14 +70,14 @@ impl Session {
             let marks = self.marks(&text).0;
             return self.run_one(&statement, &text, &totals, marks, place).await;
         }
-        self.seen.announce(&text, self.sql.class(), self.conn.now);
+        self.activity.announce(&text, self.sql.class(), self.conn.now);
         let mut part = std::mem::take(part);
         let (statement, totals, marks) = loop {
-            let (stats, door) = (Arc::clone(&self.stats), self.door.clone());
+            let (stats, admission) = (Arc::clone(&self.stats), self.admission.clone());
             let prepared = self.aside(move |sql| {
                 let prepared = sql.prepare_part(&mut part);
                 let noted = prepared
-                    .map(|statement| (statement, stats.statement(&part.text), door.marks(part.text.as_bytes())));
+                    .map(|statement| (statement, stats.statement(&part.text), admission.marks(part.text.as_bytes())));
                 (noted, part)
             });
             let (prepared, own) = prepared.await?;

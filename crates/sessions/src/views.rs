@@ -6,7 +6,7 @@ pub(crate) mod memory;
 
 use catalog::Provider;
 use engine::Engine;
-use server::door::Door;
+use server::admission::Admission;
 use server::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
 use stage::observe::{Observe, Scheduling, Times};
 use statement::outcome::Signal;
@@ -21,7 +21,7 @@ pub struct Views {
     stats: Arc<Stats>,
     engine: Engine,
     scheduling: OnceLock<Arc<dyn Scheduling>>,
-    door: OnceLock<Door>,
+    admission: OnceLock<Admission>,
 }
 
 impl fmt::Debug for Views {
@@ -33,7 +33,7 @@ impl fmt::Debug for Views {
 impl Views {
     /// Creates the provider for this server and this engine.
     pub fn new(stats: Arc<Stats>, engine: Engine) -> Arc<Views> {
-        Arc::new(Views { stats, engine, scheduling: OnceLock::new(), door: OnceLock::new() })
+        Arc::new(Views { stats, engine, scheduling: OnceLock::new(), admission: OnceLock::new() })
     }
 
     /// Adds the scheduler of analytics. Only the first one counts.
@@ -43,9 +43,9 @@ impl Views {
     }
 
     /// Adds the admission gate. Only the first one counts.
-    pub fn let_in_by(&self, door: Door) {
-        door.clocked_by(&self.stats);
-        let _ = self.door.set(door);
+    pub fn let_in_by(&self, admission: Admission) {
+        admission.clocked_by(&self.stats);
+        let _ = self.admission.set(admission);
     }
 }
 
@@ -278,7 +278,7 @@ impl Provider for Views {
     fn tables(&self) -> Vec<ProvidedTable> {
         let mut tables = Vec::from(memory::tables());
         tables.extend(definitions());
-        tables.extend(server::door::lines::tables());
+        tables.extend(server::admission::lines::tables());
         tables
     }
 
@@ -304,9 +304,10 @@ impl Provider for Views {
             ("overtake", "memory") => memory::lines(&self.engine, self.idle()),
             ("overtake", "memory_total") => memory::total(),
             ("pg_catalog", "pg_stat_activity") => self.pg_activity(),
-            ("overtake", table) => {
-                self.door.get().map_or_else(NamedRows::new, |door| server::door::lines::lines(door, table))
-            }
+            ("overtake", table) => self
+                .admission
+                .get()
+                .map_or_else(NamedRows::new, |admission| server::admission::lines::lines(admission, table)),
             _ => NamedRows::new(),
         }
     }

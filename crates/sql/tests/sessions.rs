@@ -554,7 +554,7 @@ fn the_clock_of_a_session_is_passed_in() {
     // A sleep is over when the clock says so.
     let mut sleeps = given(&mut session, "select pg_sleep(3600)");
     for _ in 0..2 {
-        assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Nap(_)))));
+        assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Sleep(_)))));
         manual.advance(hour / 2);
     }
     assert!(matches!(session.execute(&mut sleeps), Ok(Step::Done(_))));
@@ -564,7 +564,7 @@ fn the_clock_of_a_session_is_passed_in() {
     session.sync().unwrap();
     let late = "canceling statement due to statement timeout";
     let mut sleeps = given(&mut session, "select pg_sleep_until(clock_timestamp() + interval '1 hour')");
-    assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Nap(_)))));
+    assert!(matches!(session.execute(&mut sleeps), Ok(Step::Parked(Parked::Sleep(_)))));
     manual.advance(Duration::from_secs(60));
     assert_eq!(session.execute(&mut sleeps).unwrap_err().message(), late);
     session.fail();

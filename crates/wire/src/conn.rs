@@ -629,7 +629,7 @@ impl Conn {
 
     /// Waits for admission, or to go on. The wait ends early when the client has gone, the server ends, somebody
     /// cancels, or it takes longer than this `statement_timeout`.
-    pub async fn before_door<R>(
+    pub async fn before_admission<R>(
         &mut self,
         job: impl Future<Output = R>,
         end: &End,
@@ -647,7 +647,7 @@ impl Conn {
             biased;
             done = &mut job => Ok(done),
             () = &mut cancelled => Err(Stop::Error(errors::cancelled())),
-            () = over(until) => Err(errors::late_at_the_door().into()),
+            () = over(until) => Err(errors::late_at_admission().into()),
             gone = self.attend() => Err(gone.into()),
         }
     }

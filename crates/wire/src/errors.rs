@@ -99,7 +99,7 @@ pub fn cancelled() -> SqlError {
 }
 
 /// Error for a statement whose `statement_timeout` expired before it began.
-pub fn late_at_the_door() -> SqlError {
+pub fn late_at_admission() -> SqlError {
     SqlError::cancelled(Cancellation::StatementTimeout)
         .detail("Its time was over while it waited at the gate, or for a connection.")
         .hint("Raise statement_timeout, or the transaction's class by overtake.priority.")

@@ -2,7 +2,7 @@
 
 use crate::raw::Raw;
 use gate::GateSettings;
-use server::Door;
+use server::Admission;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ pub fn keep_slots(gate: &mut GateSettings) {
 }
 
 /// Number of waiting transactions, of all classes.
-pub fn waiting(door: &Door) -> usize {
-    door.view().unwrap().gate.classes.iter().map(|class| class.waiting).sum()
+pub fn waiting(admission: &Admission) -> usize {
+    admission.view().unwrap().gate.classes.iter().map(|class| class.waiting).sum()
 }
 
 /// Waits until a condition holds.

@@ -1,6 +1,6 @@
 //! Transfer of the workers' event rings into the page's history. Runs on a thread of its own, never on a worker.
 
-use super::door::EndedRun;
+use super::admission::EndedRun;
 use crate::data::{Data, TICKET, TransactionOutcome};
 use crate::mixed::{Schedule, is_on_cpu};
 use demo::EventHistory;

@@ -201,7 +201,7 @@ pub fn queries(
 /// Returns the paper's Figure 1, played by the scheduler's own decisions.
 pub fn figure1() -> Figure1 {
     let rows = Policy::ALL.map(|policy| {
-        let scenario = sched::sim::figure1_scenario(super::door::sched_policy(policy));
+        let scenario = sched::sim::figure1_scenario(super::admission::sched_policy(policy));
         let arrival = scenario.transactions[0].arrive;
         let trace = sched::sim::simulate(&scenario);
         let segments = trace

@@ -3,8 +3,8 @@
 //! **Invariant:** commands are serialised by one lock over the instances; reading for the page takes it only briefly,
 //! and the collector takes it for the schedules alone. Nothing here runs on a worker.
 
+use super::admission::{DemoInstance, keep_off_workers};
 use super::collector::CollectedInstance;
-use super::door::{DemoInstance, keep_off_workers};
 use super::facts;
 use super::wire::{Addresses, DemoServers};
 use crate::data::{Data, DataConfig, LoadSteps};
@@ -45,12 +45,12 @@ struct Loaded {
     elapsed: Duration,
     rungs: facts::DeliveryMedians,
     queries: Vec<(QueryInfo, LowQuery)>,
-    doors: Mutex<DemoInstances>,
+    admissions: Mutex<DemoInstances>,
     wire: Mutex<Option<DemoServers>>,
 }
 
 struct DemoInstances {
-    doors: Vec<DemoInstance>,
+    admissions: Vec<DemoInstance>,
     selected: Policy,
     make: MakeRequest,
     next_ticket: u64,
@@ -97,18 +97,19 @@ impl Spectacle {
         let data = Data::load(&self.config, &self.stop, &self.steps)?;
         let rungs = facts::measure(&self.stop)?;
         let open = |policy| DemoInstance::open(&data, policy, self.workers, self.yield_interval);
-        let mut doors = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<DemoInstance>>>()?;
-        let queries = facts::queries(&data, |query| doors[Policy::Wait.index()].time(query, &self.stop))?;
+        let mut admissions = Policy::ALL.into_iter().map(open).collect::<anyhow::Result<Vec<DemoInstance>>>()?;
+        let queries = facts::queries(&data, |query| admissions[Policy::Wait.index()].time(query, &self.stop))?;
         let addresses = self.addresses.locked_anyway().take();
-        let wire = addresses.map(|addresses| DemoServers::start(addresses, &data, &doors)).transpose()?;
+        let wire = addresses.map(|addresses| DemoServers::start(addresses, &data, &admissions)).transpose()?;
         let make = data.new_orders(self.config.seed);
-        let doors = DemoInstances { doors, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
+        let admissions =
+            DemoInstances { admissions, selected: Policy::Preempt, make, next_ticket: 1, seed: 1, is_closed: false };
         Ok(Loaded {
             data,
             elapsed: self.began.elapsed(),
             rungs,
             queries,
-            doors: Mutex::new(doors),
+            admissions: Mutex::new(admissions),
             wire: Mutex::new(wire),
         })
     }
@@ -116,16 +117,16 @@ impl Spectacle {
     fn collect(&self, loaded: &Loaded) {
         keep_off_workers(self.workers);
         let mut sources: Vec<CollectedInstance> = {
-            let doors = loaded.doors();
-            let source = |door: &DemoInstance| {
-                let (ended, runs) = (Arc::clone(&door.ended), Arc::clone(&door.ended_runs));
-                CollectedInstance::new(door.policy, Arc::clone(door.scheduler()), ended, runs)
+            let admissions = loaded.admissions();
+            let source = |admission: &DemoInstance| {
+                let (ended, runs) = (Arc::clone(&admission.ended), Arc::clone(&admission.ended_runs));
+                CollectedInstance::new(admission.policy, Arc::clone(admission.scheduler()), ended, runs)
             };
-            doors.doors.iter().map(source).collect()
+            admissions.admissions.iter().map(source).collect()
         };
         while self.stop.wait(COLLECT).is_ok() {
-            let schedules: Vec<_> = match loaded.doors.try_lock() {
-                Ok(doors) => doors.doors.iter().map(DemoInstance::schedule).collect(),
+            let schedules: Vec<_> = match loaded.admissions.try_lock() {
+                Ok(admissions) => admissions.admissions.iter().map(DemoInstance::schedule).collect(),
                 // A command has the lock; the next turn comes soon.
                 Err(_) => continue,
             };
@@ -141,15 +142,15 @@ impl Spectacle {
         if let Some(Ok(loaded)) = self.loaded.get() {
             // The queries of the servers' sessions run on the instances.
             drop(loaded.wire.locked_anyway().take());
-            let mut doors = loaded.doors();
-            doors.is_closed = true;
-            for door in &mut doors.doors {
-                door.stop_arrivals();
-                if let Err(error) = door.stop_query() {
-                    tracing::error!(policy = door.policy.name(), "{error:#}");
+            let mut admissions = loaded.admissions();
+            admissions.is_closed = true;
+            for admission in &mut admissions.admissions {
+                admission.stop_arrivals();
+                if let Err(error) = admission.stop_query() {
+                    tracing::error!(policy = admission.policy.name(), "{error:#}");
                 }
             }
-            doors.doors.clear();
+            admissions.admissions.clear();
         }
     }
 
@@ -163,17 +164,17 @@ impl Spectacle {
 
     fn command<R>(&self, command: impl FnOnce(&Loaded, &mut DemoInstances) -> anyhow::Result<R>) -> Result<R, Error> {
         let loaded = self.loaded()?;
-        let mut doors = loaded.doors();
-        if doors.is_closed {
+        let mut admissions = loaded.admissions();
+        if admissions.is_closed {
             return Err(Error::Conflict("the demonstration is ending".to_owned()));
         }
-        command(loaded, &mut doors).map_err(|error| Error::Internal(format!("{error:#}")))
+        command(loaded, &mut admissions).map_err(|error| Error::Internal(format!("{error:#}")))
     }
 }
 
 impl Loaded {
-    fn doors(&self) -> MutexGuard<'_, DemoInstances> {
-        self.doors.locked()
+    fn admissions(&self) -> MutexGuard<'_, DemoInstances> {
+        self.admissions.locked()
     }
 
     fn query(&self, name: &str) -> Option<LowQuery> {
@@ -184,7 +185,7 @@ impl Loaded {
 impl DemoInstances {
     fn chosen(&mut self) -> &mut DemoInstance {
         let selected = self.selected.index();
-        &mut self.doors[selected]
+        &mut self.admissions[selected]
     }
 
     fn next_seed(&mut self) -> u64 {
@@ -238,22 +239,22 @@ impl demo::Demo for Spectacle {
             waiting_count: 0,
         };
         let Ok(loaded) = self.loaded() else { return Policy::ALL.map(none).into() };
-        let doors = loaded.doors();
-        let info = |door: &DemoInstance| InstanceInfo {
-            policy: door.policy,
-            selected: door.policy == doors.selected,
-            query: door.query().map(str::to_owned),
-            rate_per_s: door.rate(),
-            waiting_count: door.waiting_count(),
+        let admissions = loaded.admissions();
+        let info = |admission: &DemoInstance| InstanceInfo {
+            policy: admission.policy,
+            selected: admission.policy == admissions.selected,
+            query: admission.query().map(str::to_owned),
+            rate_per_s: admission.rate(),
+            waiting_count: admission.waiting_count(),
         };
-        doors.doors.iter().map(info).collect()
+        admissions.admissions.iter().map(info).collect()
     }
 
     fn poll(&self, cursor: Cursor) -> Update {
         let workers = match self.loaded() {
             Ok(loaded) => {
-                let doors = loaded.doors();
-                doors.doors.get(doors.selected.index()).map(workers_now).unwrap_or_default()
+                let admissions = loaded.admissions();
+                admissions.admissions.get(admissions.selected.index()).map(workers_now).unwrap_or_default()
             }
             Err(_) => Vec::new(),
         };
@@ -261,17 +262,17 @@ impl demo::Demo for Spectacle {
     }
 
     fn select(&self, policy: Policy) -> Result<(), Error> {
-        self.command(|loaded, doors| {
-            if doors.selected == policy {
+        self.command(|loaded, admissions| {
+            if admissions.selected == policy {
                 return Ok(());
             }
-            let before = doors.chosen();
+            let before = admissions.chosen();
             let (rate, query) = (before.rate(), before.query().map(str::to_owned));
             before.stop_arrivals();
             before.stop_query()?;
-            doors.selected = policy;
-            let seed = doors.next_seed();
-            let chosen = doors.chosen();
+            admissions.selected = policy;
+            let seed = admissions.next_seed();
+            let chosen = admissions.chosen();
             if let Some(query) = query.and_then(|name| loaded.query(&name)) {
                 chosen.start_query(query, self.workers)?;
             }
@@ -282,29 +283,29 @@ impl demo::Demo for Spectacle {
     fn start_query(&self, name: &str) -> Result<(), Error> {
         let query = self.loaded()?.query(name);
         let query = query.ok_or_else(|| Error::Invalid(format!("there is no query \"{name}\"")))?;
-        self.command(|_, doors| doors.chosen().start_query(query, self.workers))
+        self.command(|_, admissions| admissions.chosen().start_query(query, self.workers))
     }
 
     fn stop_query(&self) -> Result<(), Error> {
-        self.command(|_, doors| doors.chosen().stop_query())
+        self.command(|_, admissions| admissions.chosen().stop_query())
     }
 
     fn issue(&self) -> Result<u64, Error> {
-        let issued = self.command(|_, doors| {
-            let ticket = doors.next_ticket;
-            let selected = doors.selected.index();
-            let DemoInstances { doors: instances, make, .. } = doors;
+        let issued = self.command(|_, admissions| {
+            let ticket = admissions.next_ticket;
+            let selected = admissions.selected.index();
+            let DemoInstances { admissions: instances, make, .. } = admissions;
             let issued = instances[selected].issue(ticket, make);
-            doors.next_ticket += 1;
+            admissions.next_ticket += 1;
             Ok(issued.map(|()| ticket))
         })?;
         issued.map_err(|rejected| Error::Conflict(rejected.to_string()))
     }
 
     fn set_rate(&self, per_second: f64) -> Result<(), Error> {
-        self.command(|loaded, doors| {
-            let seed = doors.next_seed();
-            doors.chosen().set_rate(&loaded.data, per_second, seed)
+        self.command(|loaded, admissions| {
+            let seed = admissions.next_seed();
+            admissions.chosen().set_rate(&loaded.data, per_second, seed)
         })
     }
 
@@ -313,18 +314,18 @@ impl demo::Demo for Spectacle {
     }
 }
 
-fn workers_now(door: &DemoInstance) -> Vec<WorkerNow> {
-    (0..door.scheduler().workers())
+fn workers_now(admission: &DemoInstance) -> Vec<WorkerNow> {
+    (0..admission.scheduler().workers())
         .map(|worker| {
-            let since_ns = door.query_since_ns[worker].load(Relaxed);
-            let context = match door.scheduler().worker_mode(worker) {
+            let since_ns = admission.query_since_ns[worker].load(Relaxed);
+            let context = match admission.scheduler().worker_mode(worker) {
                 None | Some(Mode::Idle) => WorkerContext::Idle,
                 Some(Mode::Foreign | Mode::Dense) => WorkerContext::Query,
                 Some(Mode::Urgent) => WorkerContext::Urgent,
             };
             WorkerNow {
                 worker,
-                name: format!("worker {worker} on cpu {}", door.cpus[worker % door.cpus.len()]),
+                name: format!("worker {worker} on cpu {}", admission.cpus[worker % admission.cpus.len()]),
                 context,
                 query_since_ns: (0 < since_ns && context != WorkerContext::Idle).then_some(since_ns),
             }

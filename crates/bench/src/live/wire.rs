@@ -5,7 +5,7 @@
 //! low job of its instance, like those of the page: it waits in their queue, and New-Orders overtake it as the policy
 //! says. The servers end before the instances do.
 
-use super::door::DemoInstance;
+use super::admission::DemoInstance;
 use crate::data::Data;
 use anyhow::Context;
 use demo::facts::{Policy, Psql};
@@ -79,12 +79,12 @@ impl DemoServers {
     ///
     /// # Errors
     /// If threads cannot be started.
-    pub fn start(addresses: Addresses, data: &Data, doors: &[DemoInstance]) -> anyhow::Result<DemoServers> {
+    pub fn start(addresses: Addresses, data: &Data, admissions: &[DemoInstance]) -> anyhow::Result<DemoServers> {
         let workers = Workers::new(preempt::os::cpus().len().max(1), || {}).context("threads for statements")?;
         let mut servers = Vec::new();
-        for ((policy, address, listener), door) in addresses.0.into_iter().zip(doors) {
-            debug_assert_eq!(policy, door.policy);
-            servers.push(serve(address, data, door, &workers)?.listening_on([listener]));
+        for ((policy, address, listener), admission) in addresses.0.into_iter().zip(admissions) {
+            debug_assert_eq!(policy, admission.policy);
+            servers.push(serve(address, data, admission, &workers)?.listening_on([listener]));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -123,7 +123,7 @@ impl Drop for DemoServers {
 fn serve(
     address: SocketAddr,
     data: &Data,
-    door: &DemoInstance,
+    admission: &DemoInstance,
     workers: &Arc<Workers>,
 ) -> anyhow::Result<Server<Sessions>> {
     let mut settings = Defaults::default();
@@ -140,9 +140,9 @@ fn serve(
     config.workers = Some(Arc::clone(workers));
     config.log_connections = false;
     config.roles = Arc::clone(data.catalog().roles());
-    let analytics = SqlAnalytics::new(data.database(), std::array::from_fn(|_| door.workers().lane()));
+    let analytics = SqlAnalytics::new(data.database(), std::array::from_fn(|_| admission.workers().class_runtime()));
     let views = Views::new(Arc::clone(&config.stats), data.engine().clone());
-    views.schedule_by(scheduling([(Class::Low, door.workers())]));
+    views.schedule_by(scheduling([(Class::Low, admission.workers())]));
     let database = data.catalog().clone().with_provider(views).with_defaults(settings)?;
     let database = database.with_analytics(analytics.context("the thread of deadlines")?);
     Server::bind(config, Sessions(database)).context("a server for psql")

@@ -40,9 +40,9 @@ impl SerialState {
 
 /// State at a look; equal to a later one if no writer has begun or ended since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SerialSeen(u64);
+pub(crate) struct SerialObservation(u64);
 
-impl SerialSeen {
+impl SerialObservation {
     /// Returns the number of SERIALIZABLE transactions that may write and were live.
     pub(crate) fn live(self) -> u64 {
         self.0 & LIVE_MASK
@@ -64,8 +64,8 @@ impl Registry {
 
     /// Looks at the state.
     #[inline]
-    pub(crate) fn look_at_serial(&self) -> SerialSeen {
-        SerialSeen(self.serial.0.load(SeqCst))
+    pub(crate) fn look_at_serial(&self) -> SerialObservation {
+        SerialObservation(self.serial.0.load(SeqCst))
     }
 
     /// Returns a bound for threads that free versions between snapshots: a version that began after it may still be

@@ -4,7 +4,7 @@
 //! transaction, though another one stands at the same place.
 
 use super::queue::QueuePlace;
-use super::rooms::{Lane, PoolId};
+use super::rooms::{PoolId, SubqueueIndex};
 use crate::settings::ClassId;
 use crate::time::Time;
 use std::time::Duration;
@@ -95,8 +95,8 @@ pub(super) struct GateEntry {
     pub(super) pool: Option<PoolId>,
     /// True if it has that connection.
     pub(super) has_place: bool,
-    /// Class and lane where it stood, if it has its slot because no transaction had been admitted from there for long.
-    pub(super) aged: Option<(ClassId, Lane)>,
+    /// Class and subqueue where it stood, if it has its slot because no transaction had been admitted from there for long.
+    pub(super) aged: Option<(ClassId, SubqueueIndex)>,
 }
 
 impl GateEntry {
@@ -125,9 +125,9 @@ impl GateEntry {
         }
     }
 
-    /// Returns the lane of the class's queue in which the transaction stands, if it does.
-    pub(super) fn lane(&self) -> Lane {
-        Lane::of(self.needs())
+    /// Returns the subqueue of the class's queue in which the transaction stands, if it does.
+    pub(super) fn subqueue(&self) -> SubqueueIndex {
+        SubqueueIndex::of(self.needs())
     }
 
     /// Returns the pool that the transaction still needs a connection of.

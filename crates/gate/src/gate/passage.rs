@@ -45,7 +45,7 @@ impl Gate {
     pub(super) fn enqueue(&mut self, ticket: Ticket, place: QueuePlace) {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.place = place;
-        let (id, lane, pool) = (entry.class, entry.lane(), entry.needs());
+        let (id, subqueue, pool) = (entry.class, entry.subqueue(), entry.needs());
         if self.queued == 0 {
             // Before a transaction waited, progress was neither possible nor missing: a stall counts from now.
             self.progress = self.now;
@@ -55,7 +55,7 @@ impl Gate {
             self.join_level(id);
         }
         self.queued += 1;
-        self.classes[id.index()].queue.push(place, ticket, lane, self.rooms.is_open(pool));
+        self.classes[id.index()].queue.push(place, ticket, subqueue, self.rooms.is_open(pool));
     }
 
     /// Joins the accounts of its level. A class that had nothing to do has not saved up for it: it begins where the
@@ -82,18 +82,18 @@ impl Gate {
             let candidates = candidates.filter_map(|(index, (class, settings))| {
                 let first = self.entries.get(class.queue.first()?)?;
                 let waited = self.now.since(first.since);
-                let lane = first.lane();
-                let is_served = class.queue.has_aged(lane);
+                let subqueue = first.subqueue();
+                let is_served = class.queue.has_aged(subqueue);
                 let aged =
-                    if is_served { Duration::ZERO } else { waited.min(self.now.since(class.queue.served(lane))) };
+                    if is_served { Duration::ZERO } else { waited.min(self.now.since(class.queue.served(subqueue))) };
                 Some((index, Candidate { settings, slots: class.slots, used: class.used, waited, aged }))
             });
             let Some((index, is_aged)) = shares::next(candidates, self.settings.ageing) else { return };
             let Some(ticket) = self.classes[index].queue.first() else { return };
             if is_aged && let Some(entry) = self.entries.get_mut(ticket) {
-                let lane = entry.lane();
-                entry.aged = Some((entry.class, lane));
-                self.classes[index].queue.age(lane);
+                let subqueue = entry.subqueue();
+                entry.aged = Some((entry.class, subqueue));
+                self.classes[index].queue.age(subqueue);
             }
             self.dequeue(ticket);
             self.step(index);
@@ -105,7 +105,7 @@ impl Gate {
     pub(super) fn dequeue(&mut self, ticket: Ticket) {
         if let Some(entry) = self.entries.get(ticket) {
             self.queued -= 1;
-            self.classes[entry.class.index()].queue.remove(entry.place, entry.lane());
+            self.classes[entry.class.index()].queue.remove(entry.place, entry.subqueue());
         }
     }
 
@@ -119,9 +119,9 @@ impl Gate {
         let now = self.now;
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         entry.turn(TransactionState::Inside, now);
-        let (id, charged, lane) = (entry.class, entry.charged, entry.lane());
+        let (id, charged, subqueue) = (entry.class, entry.charged, entry.subqueue());
         self.occupy(ticket);
-        self.classes[id.index()].queue.serve(lane, now);
+        self.classes[id.index()].queue.serve(subqueue, now);
         self.slots += 1;
         self.classes[id.index()].slots += 1;
         self.classes[id.index()].used += charged / self.weight(id);
@@ -165,8 +165,8 @@ impl Gate {
         let Some(entry) = self.entries.get_mut(ticket) else { return };
         self.extras -= u32::from(std::mem::take(&mut entry.is_extra));
         let id = entry.class;
-        if let Some((class, lane)) = entry.aged.take() {
-            self.classes[class.index()].queue.rejuvenate(lane);
+        if let Some((class, subqueue)) = entry.aged.take() {
+            self.classes[class.index()].queue.rejuvenate(subqueue);
         }
         // The charge is settled; the transaction is charged anew if it comes back.
         self.slots -= 1;

@@ -1,14 +1,14 @@
 //! Queues of waiting transactions, in the order of admission, one for each class.
 //!
-//! A queue has a lane for each pool of connections, and one for transactions that need none. The lanes of pools without
+//! A queue has a subqueue for each pool of connections, and one for transactions that need none. The subqueues of pools without
 //! room are shut: transactions in them are passed over, and keep their places. So the first that can run is found at
 //! once, however many cannot.
 //!
 //! **Invariant:** a place does not change while a transaction stands at it, so the order of two waiting ones never
-//! reverses. `heads` has the first of each lane that is open and not empty, and no other.
+//! reverses. `heads` has the first of each subqueue that is open and not empty, and no other.
 
 use super::entry::Ticket;
-use super::rooms::Lane;
+use super::rooms::SubqueueIndex;
 use crate::settings::AdmissionOrder;
 use crate::time::Time;
 use std::collections::BTreeMap;
@@ -56,14 +56,14 @@ impl QueuePlace {
 /// Waiting transactions of one class.
 #[derive(Debug, Default)]
 pub(super) struct ClassQueue {
-    lanes: Vec<LaneQueue>,
-    heads: BTreeMap<QueuePlace, (Lane, Ticket)>,
+    subqueues: Vec<Subqueue>,
+    heads: BTreeMap<QueuePlace, (SubqueueIndex, Ticket)>,
     count: usize,
 }
 
 /// Waiting transactions of one class and one pool.
 #[derive(Debug, Default)]
-struct LaneQueue {
+struct Subqueue {
     all: BTreeMap<QueuePlace, Ticket>,
     is_shut: bool,
     served: Time,
@@ -71,7 +71,7 @@ struct LaneQueue {
     aged: u32,
 }
 
-impl LaneQueue {
+impl Subqueue {
     fn head(&self) -> Option<(QueuePlace, Ticket)> {
         let first = self.all.first_key_value().map(|(place, ticket)| (*place, *ticket));
         first.filter(|_| !self.is_shut)
@@ -79,16 +79,16 @@ impl LaneQueue {
 }
 
 impl ClassQueue {
-    fn lane_mut(&mut self, lane: Lane) -> &mut LaneQueue {
-        if self.lanes.len() <= lane.index() {
-            self.lanes.resize_with(lane.index() + 1, LaneQueue::default);
+    fn subqueue_mut(&mut self, subqueue: SubqueueIndex) -> &mut Subqueue {
+        if self.subqueues.len() <= subqueue.index() {
+            self.subqueues.resize_with(subqueue.index() + 1, Subqueue::default);
         }
-        &mut self.lanes[lane.index()]
+        &mut self.subqueues[subqueue.index()]
     }
 
-    /// Changes a lane, and its head with it.
-    fn change(&mut self, lane: Lane, change: impl FnOnce(&mut LaneQueue)) {
-        let waiting = self.lane_mut(lane);
+    /// Changes a subqueue, and its head with it.
+    fn change(&mut self, subqueue: SubqueueIndex, change: impl FnOnce(&mut Subqueue)) {
+        let waiting = self.subqueue_mut(subqueue);
         let before = waiting.head();
         change(waiting);
         let after = waiting.head();
@@ -99,32 +99,32 @@ impl ClassQueue {
             self.heads.remove(&place);
         }
         if let Some((place, ticket)) = after {
-            self.heads.insert(place, (lane, ticket));
+            self.heads.insert(place, (subqueue, ticket));
         }
     }
 
-    /// Adds a transaction to a lane that is open, or shut.
-    pub(super) fn push(&mut self, place: QueuePlace, ticket: Ticket, lane: Lane, is_open: bool) {
+    /// Adds a transaction to a subqueue that is open, or shut.
+    pub(super) fn push(&mut self, place: QueuePlace, ticket: Ticket, subqueue: SubqueueIndex, is_open: bool) {
         self.count += 1;
-        self.change(lane, |waiting| {
+        self.change(subqueue, |waiting| {
             waiting.is_shut = !is_open;
             let before = waiting.all.insert(place, ticket);
             assert!(before.is_none(), "two transactions stand at one place of a queue");
         });
     }
 
-    pub(super) fn remove(&mut self, place: QueuePlace, lane: Lane) {
+    pub(super) fn remove(&mut self, place: QueuePlace, subqueue: SubqueueIndex) {
         self.count -= 1;
-        self.change(lane, |waiting| {
+        self.change(subqueue, |waiting| {
             let before = waiting.all.remove(&place);
             assert!(before.is_some(), "who leaves a queue stands in it");
         });
     }
 
-    /// Opens or shuts a lane.
-    pub(super) fn set_open(&mut self, lane: Lane, is_open: bool) {
-        if lane.index() < self.lanes.len() {
-            self.change(lane, |waiting| waiting.is_shut = !is_open);
+    /// Opens or shuts a subqueue.
+    pub(super) fn set_open(&mut self, subqueue: SubqueueIndex, is_open: bool) {
+        if subqueue.index() < self.subqueues.len() {
+            self.change(subqueue, |waiting| waiting.is_shut = !is_open);
         }
     }
 
@@ -133,44 +133,44 @@ impl ClassQueue {
         self.heads.first_key_value().map(|(_, (_, ticket))| *ticket)
     }
 
-    /// Returns the time since which no transaction of this lane was admitted.
-    pub(super) fn served(&self, lane: Lane) -> Time {
-        self.lanes.get(lane.index()).map_or(Time::ZERO, |waiting| waiting.served)
+    /// Returns the time since which no transaction of this subqueue was admitted.
+    pub(super) fn served(&self, subqueue: SubqueueIndex) -> Time {
+        self.subqueues.get(subqueue.index()).map_or(Time::ZERO, |waiting| waiting.served)
     }
 
-    /// Returns true if a transaction is inside that ageing has admitted from this lane.
-    pub(super) fn has_aged(&self, lane: Lane) -> bool {
-        self.lanes.get(lane.index()).is_some_and(|waiting| 0 < waiting.aged)
+    /// Returns true if a transaction is inside that ageing has admitted from this subqueue.
+    pub(super) fn has_aged(&self, subqueue: SubqueueIndex) -> bool {
+        self.subqueues.get(subqueue.index()).is_some_and(|waiting| 0 < waiting.aged)
     }
 
-    /// Notes that a transaction of this lane is admitted.
-    pub(super) fn serve(&mut self, lane: Lane, now: Time) {
-        self.lane_mut(lane).served = now;
+    /// Notes that a transaction of this subqueue is admitted.
+    pub(super) fn serve(&mut self, subqueue: SubqueueIndex, now: Time) {
+        self.subqueue_mut(subqueue).served = now;
     }
 
-    /// Notes that ageing has admitted a transaction of this lane.
-    pub(super) fn age(&mut self, lane: Lane) {
-        self.lane_mut(lane).aged += 1;
+    /// Notes that ageing has admitted a transaction of this subqueue.
+    pub(super) fn age(&mut self, subqueue: SubqueueIndex) {
+        self.subqueue_mut(subqueue).aged += 1;
     }
 
     /// Notes that a transaction admitted by ageing has given its slot up.
-    pub(super) fn rejuvenate(&mut self, lane: Lane) {
-        self.lane_mut(lane).aged -= 1;
+    pub(super) fn rejuvenate(&mut self, subqueue: SubqueueIndex) {
+        self.subqueue_mut(subqueue).aged -= 1;
     }
 
     /// Returns the number of transactions before this place.
     pub(super) fn before(&self, place: QueuePlace) -> usize {
-        self.lanes.iter().map(|waiting| waiting.all.range(..place).count()).sum()
+        self.subqueues.iter().map(|waiting| waiting.all.range(..place).count()).sum()
     }
 
     /// Returns the transactions that can run, in no order.
     pub(super) fn runnable(&self) -> impl Iterator<Item = Ticket> {
-        self.lanes.iter().filter(|waiting| !waiting.is_shut).flat_map(|waiting| waiting.all.values().copied())
+        self.subqueues.iter().filter(|waiting| !waiting.is_shut).flat_map(|waiting| waiting.all.values().copied())
     }
 
-    /// Returns the number of transactions that wait in this lane.
-    pub(super) fn count_in(&self, lane: Lane) -> usize {
-        self.lanes.get(lane.index()).map_or(0, |waiting| waiting.all.len())
+    /// Returns the number of transactions that wait in this subqueue.
+    pub(super) fn count_in(&self, subqueue: SubqueueIndex) -> usize {
+        self.subqueues.get(subqueue.index()).map_or(0, |waiting| waiting.all.len())
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,7 +5,7 @@
 //! to ([`Gate::keep`]), and is given back by itself ([`Gate::give_back`]).
 //!
 //! **Invariant:** `taken` is the number of transactions that have a connection of the pool and of connections that were
-//! kept. A pool has no room while a request for a connection alone waits, which goes before all others. Lanes of queues
+//! kept. A pool has no room while a request for a connection alone waits, which goes before all others. Subqueues of queues
 //! are shut where it has none.
 
 use super::entry::{GateEntry, Ticket, TransactionState};
@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolId(u32);
 
-/// Lane of a queue in which a transaction waits: by the pool that it needs a connection of.
+/// SubqueueIndex of a queue in which a transaction waits: by the pool that it needs a connection of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lane(u32);
+pub(super) struct SubqueueIndex(u32);
 
-impl Lane {
-    pub(super) fn of(pool: Option<PoolId>) -> Lane {
-        Lane(pool.map_or(0, |PoolId(number)| number + 1))
+impl SubqueueIndex {
+    pub(super) fn of(pool: Option<PoolId>) -> SubqueueIndex {
+        SubqueueIndex(pool.map_or(0, |PoolId(number)| number + 1))
     }
 
     pub(super) fn index(self) -> usize {
@@ -123,9 +123,9 @@ impl Gate {
     /// Returns the number of transactions that wait for a connection of this pool, because it has none left.
     pub fn waiting_for_pool(&self, pool: PoolId) -> usize {
         let room = &self.rooms.rooms[pool.0 as usize];
-        let lane = Lane::of(Some(pool));
-        let in_lanes = || self.classes.iter().map(|class| class.queue.count_in(lane)).sum::<usize>();
-        room.asking.len() + if room.is_shut { in_lanes() } else { 0 }
+        let subqueue = SubqueueIndex::of(Some(pool));
+        let in_subqueues = || self.classes.iter().map(|class| class.queue.count_in(subqueue)).sum::<usize>();
+        room.asking.len() + if room.is_shut { in_subqueues() } else { 0 }
     }
 
     /// Asks for a connection and no slot: for a query of the gate's own, which is no transaction. It goes before all
@@ -207,7 +207,7 @@ impl Gate {
         self.rooms.get_mut(pool).asking.retain(|asking| *asking != ticket);
     }
 
-    /// Grants connections to the requests for nothing else, and opens or shuts lanes as there is room then.
+    /// Grants connections to the requests for nothing else, and opens or shuts subqueues as there is room then.
     fn settle(&mut self, pool: PoolId) {
         let room = self.rooms.get_mut(pool);
         while room.has_place()
@@ -224,7 +224,7 @@ impl Gate {
             return;
         }
         room.is_shut = is_shut;
-        let lane = Lane::of(Some(pool));
-        self.classes.iter_mut().for_each(|class| class.queue.set_open(lane, !is_shut));
+        let subqueue = SubqueueIndex::of(Some(pool));
+        self.classes.iter_mut().for_each(|class| class.queue.set_open(subqueue, !is_shut));
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Candidate<'a> {
     pub(super) used: f64,
     /// Time that the first of the class has waited.
     pub(super) waited: Duration,
-    /// Time since which none has been admitted from its lane; zero while a transaction admitted from there by ageing is
+    /// Time since which none has been admitted from its subqueue; zero while a transaction admitted from there by ageing is
     /// inside.
     pub(super) aged: Duration,
 }

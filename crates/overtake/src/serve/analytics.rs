@@ -38,8 +38,8 @@ pub struct AnalyticsSettings {
 }
 
 /// Queues and workers. To be dropped after all sessions, on a thread that may block.
-pub struct Lanes {
-    lanes: Vec<(Class, Workers)>,
+pub struct ClassRuntimes {
+    class_runtimes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
     watch: Arc<StarvationWatch>,
     /// Thread of the watch, which ends before the workers do.
@@ -64,7 +64,7 @@ impl AnalyticsSettings {
     }
 }
 
-impl Lanes {
+impl ClassRuntimes {
     /// Starts queues and workers over the tables of an engine.
     ///
     /// # Errors
@@ -73,25 +73,26 @@ impl Lanes {
         engine: &engine::Engine,
         wanted: AnalyticsSettings,
         watch: Arc<StarvationWatch>,
-    ) -> anyhow::Result<Lanes> {
+    ) -> anyhow::Result<ClassRuntimes> {
         let memory = QueryMemory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
         let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
-        let lanes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
-        let [high, normal, low] = &lanes[..] else { anyhow::bail!("there are three classes") };
+        let class_runtimes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
+        let [high, normal, low] = &class_runtimes[..] else { anyhow::bail!("there are three classes") };
         let above = [high, normal].map(|(_, workers)| Arc::clone(workers.scheduler()));
         let pausing = Arc::new(Pausing { hook: low.1.hook(), above });
-        let lanes_of = [high.1.lane(), normal.1.lane(), low.1.lane_with(pausing)];
-        let analytics = SqlAnalytics::new(&database, lanes_of);
+        let class_runtimes_of = [high.1.class_runtime(), normal.1.class_runtime(), low.1.class_runtime_with(pausing)];
+        let analytics = SqlAnalytics::new(&database, class_runtimes_of);
         let analytics = analytics.context("the thread of deadlines")?;
-        let schedulers = lanes.iter().map(|(class, workers)| (*class, Arc::clone(workers.scheduler()))).collect();
+        let schedulers =
+            class_runtimes.iter().map(|(class, workers)| (*class, Arc::clone(workers.scheduler()))).collect();
         let watcher = watch.start(schedulers).context("the thread that watches for starvation")?;
-        Ok(Lanes { lanes, analytics, watch, _watcher: watcher })
+        Ok(ClassRuntimes { class_runtimes, analytics, watch, _watcher: watcher })
     }
 
     /// Returns the scheduling state, for its view.
     pub fn scheduling(&self) -> Arc<dyn Scheduling> {
-        let inner = scheduling(self.lanes.iter().map(|(class, workers)| (*class, workers)));
+        let inner = scheduling(self.class_runtimes.iter().map(|(class, workers)| (*class, workers)));
         Arc::new(WithVerdict { inner, watch: Arc::clone(&self.watch) })
     }
 

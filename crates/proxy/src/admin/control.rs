@@ -50,9 +50,9 @@ impl AdminSession {
             }
             true
         };
-        self.site.seen.set_waiting(true);
-        let end = Arc::clone(&self.site.seen.end);
-        if !self.conn.before_door(settled, &end, None).await? {
+        self.site.activity.set_waiting(true);
+        let end = Arc::clone(&self.site.activity.end);
+        if !self.conn.before_admission(settled, &end, None).await? {
             pausing.is_done = true;
             return Err(wrong_state("RESUME came before all transactions had ended").into());
         }

@@ -23,7 +23,7 @@ mod upstream;
 use super::ProxyState;
 use bytes::Buf;
 use command::{AdminCommand, Show};
-use server::front::Site;
+use server::service::Site;
 use server::stats::Stats;
 pub(super) use servers::place;
 use settings::Defaults;
@@ -107,7 +107,7 @@ impl Admin {
             Err(Stop::Gone(gone)) => errors::gone(gone),
             Err(Stop::Error(error)) => Some(error),
         };
-        session.site.stats.leave(&session.site.seen);
+        session.site.stats.leave(&session.site.activity);
         if let Some(error) = last_words {
             session.conn.replies.error("FATAL", &error);
         }
@@ -117,7 +117,7 @@ impl Admin {
 
 impl AdminSession {
     fn ready(&mut self) {
-        self.site.seen.rest(TransactionStatus::Idle);
+        self.site.activity.rest(TransactionStatus::Idle);
         self.conn.replies.ready(TransactionStatus::Idle);
         self.conn.is_due = true;
     }
@@ -133,7 +133,7 @@ impl AdminSession {
                 Ok(found) => found,
                 Err(broken) => return Err(errors::broken(broken).into()),
             };
-            if self.site.seen.end.is_ended() {
+            if self.site.activity.end.is_ended() {
                 return Err(Gone::Server.into());
             }
             match kind {
@@ -196,7 +196,7 @@ impl AdminSession {
             AdminCommand::Reconnect(database) => self.shared.reconnect(database.as_deref())?,
             AdminCommand::Accept(server) => {
                 let (timeline, latest) = self.shared.nodes.accept(&server)?;
-                let (user, client) = (self.site.seen.user(), self.site.seen.client().unwrap_or("unix"));
+                let (user, client) = (self.site.activity.user(), self.site.activity.client().unwrap_or("unix"));
                 tracing::warn!(server, timeline, latest, user, client, "a server was accepted as the primary");
                 self.conn.replies.notice("NOTICE", &help::accepted(&server, timeline, latest));
             }

@@ -51,10 +51,12 @@ pub(super) fn table(shared: &ProxyState) -> ResultTable {
         line.extend(asked.map(|ms| ("asked_ms_ago", Datum::Float8(ms))));
         let hint = || format!("ACCEPT '{}' makes it the primary; see docs/split-brain.md", node.name);
         line.push(("hint", text(&if node.is_acceptable() { hint() } else { String::new() })));
-        if let Some(view) = node.door.view() {
+        if let Some(view) = node.admission.view() {
             line.push(("slots", count(view.gate.slots as usize)));
             line.push(("waiting", count(view.gate.classes.iter().map(|class| class.waiting).sum())));
-            line.extend((view.mode != server::door::Mode::Observe).then(|| ("mpl", count(view.gate.mpl as usize))));
+            line.extend(
+                (view.mode != server::admission::Mode::Observe).then(|| ("mpl", count(view.gate.mpl as usize))),
+            );
         }
         line
     };

@@ -7,7 +7,7 @@ use crate::clients::error_replacement::in_place_of;
 use crate::clients::expect::{ExpectedReply, ProxyReply, ReplyKind, ReplyMeaning};
 use crate::clients::link::{ConnectionTie, Link, LinkEvent, StatementRemoval};
 use crate::clients::priority::LocalStatement;
-use crate::clients::talk::Talk;
+use crate::clients::session::ClientSession;
 use crate::servers::params::Params;
 use crate::servers::server_conn::error_of;
 use crate::statements::message;
@@ -21,10 +21,10 @@ use wire::frame::HEAD;
 
 impl Link {
     /// Takes the messages in the inbox.
-    pub(crate) fn backward(&mut self, talk: &mut Talk) -> Result<(), LinkEvent> {
+    pub(crate) fn backward(&mut self, session: &mut ClientSession) -> Result<(), LinkEvent> {
         let mut inbox = mem::take(&mut self.taken.server.inbox);
         let mut done = 0;
-        let result = self.messages(talk, &inbox, &mut done);
+        let result = self.messages(session, &inbox, &mut done);
         // The rest of the inbox is still to be read, whatever becomes of the client.
         inbox.advance(done);
         self.taken.server.inbox = inbox;
@@ -32,7 +32,7 @@ impl Link {
     }
 
     /// Handles the messages; `done` returns how many bytes of them were handled.
-    fn messages(&mut self, talk: &mut Talk, inbox: &BytesMut, done: &mut usize) -> Result<(), LinkEvent> {
+    fn messages(&mut self, session: &mut ClientSession, inbox: &BytesMut, done: &mut usize) -> Result<(), LinkEvent> {
         // The bytes between `from` and `at` are to be forwarded.
         let (mut from, mut at) = (0, 0);
         loop {
@@ -66,7 +66,7 @@ impl Link {
                 // The server ends, and the client has nothing there. The client gets another connection, as if this had
                 // happened in the pool.
                 self.taken.server.ends();
-                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                session.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 at += length;
                 from = at;
                 continue;
@@ -74,13 +74,13 @@ impl Link {
             let mut fate = ReplyRouting::Passes;
             let mut unexpected = None;
             if reply == ReplyKind::Error && message::state(body) == Some(SqlState::PROTOCOL_VIOLATION) {
-                unexpected = self.unexpected(talk, body);
+                unexpected = self.unexpected(session, body);
             }
             // Whatever the result, the server has processed the message.
             match (reply, self.expects.front()) {
                 (ReplyKind::Ready, Some(&ExpectedReply::Query(message)))
                 | (ReplyKind::Closed, Some(&ExpectedReply::Close { message })) => {
-                    talk.client.names.confirm(message);
+                    session.client.names.confirm(message);
                 }
                 _ => {}
             }
@@ -91,13 +91,13 @@ impl Link {
             let means = self.expects.answered(reply, &mut |expect| dropped.push(expect));
             let Ok(means) = means else {
                 tracing::error!(kind = %char::from(kind), expected = ?self.expects.front(), "unexpected message from the server");
-                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                session.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 return Err(LinkEvent::ServerGone);
             };
             match means {
                 ReplyMeaning::Pass => match reply {
-                    ReplyKind::Parameter => fate = self.parameter(talk, body),
-                    ReplyKind::Row => fate = self.shown(talk),
+                    ReplyKind::Parameter => fate = self.parameter(session, body),
+                    ReplyKind::Row => fate = self.shown(session),
                     ReplyKind::CopyIn => {
                         self.is_open_batch |= self.expects.owes_sync();
                         // The message is being executed, so all before it were processed, and it does not wait for the
@@ -105,7 +105,7 @@ impl Link {
                         if let Some(&(ExpectedReply::Query(message) | ExpectedReply::Execute(message))) =
                             self.expects.front()
                         {
-                            talk.client.names.confirm(message);
+                            session.client.names.confirm(message);
                         }
                     }
                     ReplyKind::Error => {
@@ -115,7 +115,7 @@ impl Link {
                         if !is_refusal && is_about_one(body) {
                             self.taken.server.prepared.doubt_all();
                         }
-                        fate = self.error(talk, body)?;
+                        fate = self.error(session, body)?;
                         if let (ReplyRouting::Passes, Some(named)) = (&fate, unexpected) {
                             fate = ReplyRouting::Becomes(named);
                         }
@@ -128,61 +128,61 @@ impl Link {
                         self.status = body.first().copied().unwrap_or(b'E');
                     }
                     if matches!(reply, ReplyKind::Executed | ReplyKind::Ready) {
-                        self.can_be_cancelled(talk);
+                        self.can_be_cancelled(session);
                     }
                 }
                 ReplyMeaning::Parsed { statement, message } => {
                     self.taken.server.prepared.is_there(statement);
                     match message {
                         0 => fate = ReplyRouting::Stays,
-                        message => talk.client.names.confirm(message),
+                        message => session.client.names.confirm(message),
                     }
                 }
                 ReplyMeaning::Evicted(statement) => {
                     self.taken.server.prepared.is_gone(statement);
                     fate = ReplyRouting::Stays;
                 }
-                ReplyMeaning::Executed(number) => fate = self.executed(talk, number, whole),
+                ReplyMeaning::Executed(number) => fate = self.executed(session, number, whole),
                 ReplyMeaning::Ready => {
                     self.is_open_batch &= !is_query || !self.expects.is_empty();
                     self.status = body.first().copied().unwrap_or(b'E');
-                    self.ready(talk);
+                    self.ready(session);
                 }
                 ReplyMeaning::Resolved { skips } => {
                     fate = ReplyRouting::Stays;
                     self.is_open_batch = skips;
                     self.status = body.first().copied().unwrap_or(b'E');
-                    self.ready(talk);
+                    self.ready(session);
                 }
                 ReplyMeaning::PreludeDone => {
                     self.has_settings = true;
                     if mem::take(&mut self.is_careful) {
-                        self.open_block(talk);
+                        self.open_block(session);
                     }
                     self.params = Arc::clone(&self.taken.server.params);
-                    self.can_be_cancelled(talk);
+                    self.can_be_cancelled(session);
                     let params = &mut self.taken.server.params;
-                    Params::tell(params, &mut talk.client.told, &mut talk.conn.replies.out);
+                    Params::tell(params, &mut session.client.told, &mut session.conn.replies.out);
                     fate = ReplyRouting::Stays;
                 }
-                ReplyMeaning::OfCheck => fate = self.of_check(talk, reply, body),
+                ReplyMeaning::OfCheck => fate = self.of_check(session, reply, body),
             }
-            self.drop_all(talk, dropped);
+            self.drop_all(session, dropped);
             if fate != ReplyRouting::Passes {
-                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                session.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 from = at + length;
             }
             if let ReplyRouting::Becomes(bytes) = fate {
-                talk.conn.replies.out.extend_from_slice(&bytes);
+                session.conn.replies.out.extend_from_slice(&bytes);
             }
             at += length;
             if matches!(self.expects.front(), Some(ExpectedReply::Own(_))) {
-                talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+                session.conn.replies.out.extend_from_slice(&inbox[from..at]);
                 from = at;
-                self.answer_own(talk);
+                self.answer_own(session);
             }
         }
-        talk.conn.replies.out.extend_from_slice(&inbox[from..at]);
+        session.conn.replies.out.extend_from_slice(&inbox[from..at]);
         if self.client_rest == 0 {
             self.expects.put_barrier(&mut self.taken.server.out);
         }
@@ -195,27 +195,27 @@ impl Link {
 
     /// Corrects an error by which a COPY reports an unexpected message. Where that was the proxy's message, sent in
     /// place of the client's that waits in the input, the error has to name the client's.
-    fn unexpected(&mut self, talk: &mut Talk, body: &[u8]) -> Option<Box<[u8]>> {
+    fn unexpected(&mut self, session: &mut ClientSession, body: &[u8]) -> Option<Box<[u8]>> {
         const OF_PROBE: &[u8] = b"0x51";
-        let kind = talk.conn.input.first().copied().filter(|_| self.expects.has_probed())?;
+        let kind = session.conn.input.first().copied().filter(|_| self.expects.has_probed())?;
         let mut named = BytesMut::new();
         message::put(&mut named, b'E', |out| out.extend_from_slice(body));
         let at = named.windows(OF_PROBE.len()).position(|window| window == OF_PROBE)?;
         named[at..at + OF_PROBE.len()].copy_from_slice(format!("0x{kind:02X}").as_bytes());
         if self.taken.server.goes_on_after_unexpected()
-            && let Some((_, length)) = message::head(&talk.conn.input).flatten()
+            && let Some((_, length)) = message::head(&session.conn.input).flatten()
         {
             self.expects.was_unexpected();
-            talk.conn.input.advance(length);
+            session.conn.input.advance(length);
         }
         Some(named.to_vec().into())
     }
 
     /// Lets cancels reach the server connection from now on: the messages that the proxy sent for the client are done,
     /// and a cancel no longer hits them.
-    fn can_be_cancelled(&self, talk: &Talk) {
+    fn can_be_cancelled(&self, session: &ClientSession) {
         if !self.expects.has_begin() {
-            talk.client.reach.works(&self.taken.server.line);
+            session.client.reach.works(&self.taken.server.line);
         }
     }
 
@@ -225,7 +225,7 @@ impl Link {
         is_idle && self.hold == ConnectionTie::Free && !self.is_touched && !self.has_failed_check
     }
 
-    fn error(&mut self, talk: &Talk, body: &[u8]) -> Result<ReplyRouting, LinkEvent> {
+    fn error(&mut self, session: &ClientSession, body: &[u8]) -> Result<ReplyRouting, LinkEvent> {
         match self.expects.front() {
             Some(ExpectedReply::Prelude) if self.has_deadline && is_cancelled(body) => return Err(LinkEvent::Again),
             Some(ExpectedReply::Prelude | ExpectedReply::Begin) => return Err(LinkEvent::Refused(error_of(body))),
@@ -236,31 +236,31 @@ impl Link {
         self.outcome.has_failed();
         // A read-only transaction fails like this as well, so the server is asked.
         if message::state(body) == Some(SqlState::READ_ONLY_SQL_TRANSACTION) {
-            talk.client.pool.nodes.suspect(&self.taken.node);
+            session.client.pool.nodes.suspect(&self.taken.node);
         }
         // A table has changed since a statement was prepared, and the client may not know that the statement was
         // prepared.
         if message::field(body, b'R') == Some("RevalidateCachedQuery") {
             self.taken.server.prepared.doubt_all();
-            talk.client.shared.statements.renew();
+            session.client.shared.statements.renew();
         }
         // The server's own message is the last that the client gets on this connection.
         self.is_told |= matches!(message::field(body, b'V'), Some("FATAL" | "PANIC"));
         if let Some(told) = self.turn.as_ref().and_then(|turn| turn.runaway(body)) {
             return Ok(ReplyRouting::Becomes(told));
         }
-        if let Some(refused) = talk.client.said_of_unknown(body) {
+        if let Some(refused) = session.client.said_of_unknown(body) {
             return Ok(ReplyRouting::Becomes(in_place_of(body, &refused)));
         }
         // In messages to the client, a statement has the name that the client gave it.
-        Ok(talk.client.names.named_in(body).map_or(ReplyRouting::Passes, |body| {
+        Ok(session.client.names.named_in(body).map_or(ReplyRouting::Passes, |body| {
             let mut out = BytesMut::new();
             message::put(&mut out, b'E', |out| out.extend_from_slice(&body));
             ReplyRouting::Becomes(out.to_vec().into())
         }))
     }
 
-    fn parameter(&mut self, talk: &mut Talk, body: &[u8]) -> ReplyRouting {
+    fn parameter(&mut self, session: &mut ClientSession, body: &[u8]) -> ReplyRouting {
         let server = &mut self.taken.server;
         server.note(body);
         if matches!(self.expects.front(), Some(ExpectedReply::Prelude)) {
@@ -269,10 +269,10 @@ impl Link {
         let Some((name, rest)) = message::text(body) else { return ReplyRouting::Passes };
         let value = message::text(rest).map_or(&b""[..], |(value, _)| value);
         let (name, value) = (crate::text_of(name), crate::text_of(value));
-        let is_news = Params::note(&mut talk.client.told, name, value);
+        let is_news = Params::note(&mut session.client.told, name, value);
         if is_news && name == "application_name" {
-            talk.client.rename(value);
-            talk.seen.set_application(value);
+            session.client.rename(value);
+            session.activity.set_application(value);
         }
         if is_news { ReplyRouting::Passes } else { ReplyRouting::Stays }
     }
@@ -288,9 +288,9 @@ impl Link {
     }
 
     /// Row of the proxy's, in place of the server's.
-    fn shown(&self, talk: &Talk) -> ReplyRouting {
+    fn shown(&self, session: &ClientSession) -> ReplyRouting {
         let Some(name) = self.showing() else { return ReplyRouting::Passes };
-        let value = talk.client.shown(name);
+        let value = session.client.shown(name);
         let mut out = BytesMut::new();
         message::put(&mut out, b'D', |out| {
             out.extend_from_slice(&[0, 1]);
@@ -302,7 +302,7 @@ impl Link {
     }
 
     /// Handles the effects of a command that its tag reports.
-    fn executed(&mut self, talk: &mut Talk, number: u64, message: &[u8]) -> ReplyRouting {
+    fn executed(&mut self, session: &mut ClientSession, number: u64, message: &[u8]) -> ReplyRouting {
         if message.first() != Some(&b'C') {
             return ReplyRouting::Passes;
         }
@@ -317,12 +317,12 @@ impl Link {
         {
             match served {
                 // The value is valid, or it would not be here. The batch may still fail.
-                LocalStatement::Set(set) => drop(talk.client.set(set, true)),
+                LocalStatement::Set(set) => drop(session.client.set(set, true)),
                 LocalStatement::Show(_) => return ReplyRouting::Becomes(Box::from(&b"C\0\0\0\x09SHOW\0"[..])),
             }
         }
         match &message[HEAD..] {
-            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => talk.client.names.clear_before(number),
+            b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => session.client.names.clear_before(number),
             // The tag is that of a rollback to a savepoint or of the whole transaction; its status tells which.
             b"ROLLBACK\0" => self.has_rolled_back = true,
             _ => {}
@@ -330,13 +330,13 @@ impl Link {
         ReplyRouting::Passes
     }
 
-    fn ready(&mut self, talk: &mut Talk) {
+    fn ready(&mut self, session: &mut ClientSession) {
         if self.expects.is_empty() {
             if self.taken.server.out.is_empty() {
                 self.taken.server.has_read_all();
             }
             self.outcome.settled(self.status != b'I');
-            talk.client.names.settle();
+            session.client.names.settle();
         }
         let is_undone = mem::take(&mut self.has_batch_failed) | mem::take(&mut self.has_rolled_back);
         if self.status == b'I' {
@@ -345,9 +345,9 @@ impl Link {
                 self.portals.forget();
             }
             if is_undone {
-                talk.client.priority.undo();
+                session.client.priority.undo();
             }
-            talk.client.priority.settle();
+            session.client.priority.settle();
         }
         if self.expects.is_empty() {
             self.sets.clear();
@@ -357,7 +357,7 @@ impl Link {
         }
         // A request that came meanwhile is under way.
         if self.expects.is_empty() {
-            talk.seen.rest(self.transaction());
+            session.activity.rest(self.transaction());
         }
     }
 
@@ -369,13 +369,13 @@ impl Link {
         }
     }
 
-    fn of_check(&mut self, talk: &mut Talk, reply: ReplyKind, body: &[u8]) -> ReplyRouting {
+    fn of_check(&mut self, session: &mut ClientSession, reply: ReplyKind, body: &[u8]) -> ReplyRouting {
         if let Some(found) = &mut self.check {
             match reply {
                 ReplyKind::Row => {
                     let is_utf8 = self.taken.server.params.is_utf8();
                     let row = message::row(body).unwrap_or_default();
-                    found.row(row, &talk.client.pool.user, is_utf8, |name| talk.client.may_be_empty(name));
+                    found.row(row, &session.client.pool.user, is_utf8, |name| session.client.may_be_empty(name));
                 }
                 ReplyKind::Error => (found.failed, found.is_cancelled) = (true, is_cancelled(body)),
                 _ => {}
@@ -383,13 +383,13 @@ impl Link {
         }
         if reply == ReplyKind::Ready {
             self.status = body.first().copied().unwrap_or(b'E');
-            self.end_check(talk);
+            self.end_check(session);
         }
         ReplyRouting::Stays
     }
 
-    fn drop_all(&mut self, talk: &mut Talk, dropped: Vec<ExpectedReply>) {
-        let names = &mut talk.client.names;
+    fn drop_all(&mut self, session: &mut ClientSession, dropped: Vec<ExpectedReply>) {
+        let names = &mut session.client.names;
         // Effects are undone in reverse order. The first message has failed, and the server ignores the others.
         for (at, expect) in dropped.into_iter().enumerate().rev() {
             let message = match expect {
@@ -433,17 +433,17 @@ impl Link {
     }
 
     /// Sends the proxy's own answers whose turn has come.
-    pub(crate) fn answer_own(&mut self, talk: &mut Talk) {
-        let replies = &mut talk.conn.replies;
+    pub(crate) fn answer_own(&mut self, session: &mut ClientSession) {
+        let replies = &mut session.conn.replies;
         while let Some(own) = self.expects.take_own() {
             self.holds_answers = !matches!(own, ProxyReply::Done(_)) && (self.holds_answers || replies.out.is_empty());
             match own {
                 ProxyReply::Parsed(message) => {
-                    talk.client.names.confirm(message);
+                    session.client.names.confirm(message);
                     replies.parse_complete();
                 }
                 ProxyReply::Closed(message) => {
-                    talk.client.names.confirm(message);
+                    session.client.names.confirm(message);
                     replies.close_complete();
                 }
                 ProxyReply::Done(answer) => {
@@ -451,7 +451,7 @@ impl Link {
                     let status = self.transaction();
                     replies.ready(status);
                     if self.expects.is_empty() {
-                        talk.seen.rest(status);
+                        session.activity.rest(status);
                     }
                 }
             }

@@ -8,7 +8,7 @@ use crate::clients::priority;
 use crate::statements::block_command::{BlockCommand, bare};
 use crate::statements::message;
 use crate::statements::properties::StatementProperties;
-use server::door::{About, Hot, Marks};
+use server::admission::{About, Hot, Marks};
 use settings::priority::hint;
 use stage::Class;
 use statement::{SqlError, SqlResult};
@@ -96,7 +96,7 @@ impl Client {
             None => self.class_by_set(text),
             class => Ok(class),
         });
-        StatementProperties { class, marks: self.shared.door().marks(text), by: self.knowledge }
+        StatementProperties { class, marks: self.shared.admission().marks(text), by: self.knowledge }
     }
 
     fn class_by_hint(&self, text: &[u8]) -> SqlResult<Option<Class>> {

@@ -153,7 +153,7 @@ pub(crate) struct CancelTarget {
 enum WorkLocation {
     #[default]
     Nowhere,
-    Door,
+    Admission,
     Server(Arc<ServerCancel>),
 }
 
@@ -191,7 +191,7 @@ impl CancelTarget {
 
     /// Notes that the client waits for a connection.
     pub(crate) fn waits(&self) {
-        self.set(WorkLocation::Door);
+        self.set(WorkLocation::Admission);
     }
 
     /// Notes that the client has a connection, on which only its request is under way. A cancel that came before goes
@@ -224,7 +224,7 @@ impl CancelTarget {
     fn cancel_at(&self, at: &WorkLocation) {
         match at {
             WorkLocation::Nowhere => {}
-            WorkLocation::Door => {
+            WorkLocation::Admission => {
                 self.is_cancelled.store(true, SeqCst);
                 self.told.notify_one();
             }
@@ -257,7 +257,7 @@ impl Cancel for CancelTarget {
     fn delivered(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let line = match &*self.lock() {
             WorkLocation::Server(line) => Some(Arc::clone(line)),
-            WorkLocation::Nowhere | WorkLocation::Door => None,
+            WorkLocation::Nowhere | WorkLocation::Admission => None,
         };
         Box::pin(async move {
             if let Some(line) = line {

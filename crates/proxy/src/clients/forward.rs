@@ -7,7 +7,7 @@
 use crate::clients::expect::{ExpectedReply, ProxyReply, SendDecision};
 use crate::clients::link::{ConnectionTie, Link, LinkEvent, StatementRemoval};
 use crate::clients::outcome::BlockEffect;
-use crate::clients::talk::Talk;
+use crate::clients::session::ClientSession;
 use crate::servers::prepared::PrepareMessages;
 use crate::servers::target;
 use crate::statements::message;
@@ -28,17 +28,17 @@ const ENOUGH: usize = 64 << 10;
 
 impl Link {
     /// Forwards messages from the client's input, as many as are there.
-    pub(crate) fn forward(&mut self, talk: &mut Talk) -> Result<(), LinkEvent> {
-        talk.needs = 0;
-        while self.taken.server.out.len() < ENOUGH && talk.conn.replies.out.len() < ENOUGH && !self.is_leaving {
+    pub(crate) fn forward(&mut self, session: &mut ClientSession) -> Result<(), LinkEvent> {
+        session.needs = 0;
+        while self.taken.server.out.len() < ENOUGH && session.conn.replies.out.len() < ENOUGH && !self.is_leaving {
             // The rest of a long message passes as it arrives. The barrier may follow only once the message is
             // complete.
             if 0 < self.client_rest {
-                let count = self.client_rest.min(talk.conn.input.len());
+                let count = self.client_rest.min(session.conn.input.len());
                 if count == 0 {
                     break;
                 }
-                self.pass(&mut talk.conn, count);
+                self.pass(&mut session.conn, count);
                 self.client_rest -= count;
                 if self.client_rest == 0 {
                     self.expects.put_barrier(&mut self.taken.server.out);
@@ -46,36 +46,36 @@ impl Link {
                 continue;
             }
             let refused = |broken| LinkEvent::Refused(errors::broken(broken));
-            let Some((kind, length)) = frame::head(&talk.conn.input).map_err(refused)? else { break };
+            let Some((kind, length)) = frame::head(&session.conn.input).map_err(refused)? else { break };
             // While the barrier is under way, nothing of the client is sent.
             if self.expects.is_resolving() {
                 break;
             }
             // Data of a COPY need not be complete.
             if kind == b'd' {
-                if talk.message_max < length {
+                if session.message_max < length {
                     return Err(refused(frame::Broken::TooLong(length)));
                 }
                 (self.client_rest, self.has_taken) = (HEAD + length, true);
                 continue;
             }
-            let whole = frame::whole(&talk.conn.input, talk.message_max).map_err(refused)?;
+            let whole = frame::whole(&session.conn.input, session.message_max).map_err(refused)?;
             let Some((kind, length)) = whole else {
-                talk.needs = HEAD + length;
+                session.needs = HEAD + length;
                 break;
             };
-            if self.must_wait(talk, kind, length) || !self.admits(kind) || self.must_settle(talk, kind, length) {
+            if self.must_wait(session, kind, length) || !self.admits(kind) || self.must_settle(session, kind, length) {
                 break;
             }
             self.has_taken = true;
-            self.message(talk, kind, length)?;
+            self.message(session, kind, length)?;
         }
         Ok(())
     }
 
     /// True if the meaning of a message depends on outstanding answers: they decide what its name stands for, or if any
     /// names are left. These answers come without anything more from the client.
-    fn must_wait(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+    fn must_wait(&mut self, session: &ClientSession, kind: u8, length: usize) -> bool {
         if self.takes_statements == StatementRemoval::Sent {
             if self.expects.is_empty() {
                 self.takes_statements = StatementRemoval::Nothing;
@@ -84,10 +84,10 @@ impl Link {
                 return true;
             }
         }
-        if talk.client.names.is_sure() {
+        if session.client.names.is_sure() {
             return false;
         }
-        let body = &talk.conn.input[HEAD..length];
+        let body = &session.conn.input[HEAD..length];
         let batch = self.taken.server.prepared.batch;
         let name = match kind {
             b'P' => message::text(body),
@@ -96,22 +96,22 @@ impl Link {
             _ => None,
         };
         match name {
-            Some((b"", _)) => matches!(kind, b'B' | b'D') && talk.client.names.is_unnamed_unsure(batch),
-            Some((name, _)) => talk.client.names.is_unsure(name, batch),
+            Some((b"", _)) => matches!(kind, b'B' | b'D') && session.client.names.is_unnamed_unsure(batch),
+            Some((name, _)) => session.client.names.is_unsure(name, batch),
             None => false,
         }
     }
 
     /// True if a message is a command of the proxy's that waits until the state of the transaction is known. A query
     /// ends whatever was executed before it without a `Sync`, so the server is sent one in its place.
-    fn must_settle(&mut self, talk: &Talk, kind: u8, length: usize) -> bool {
+    fn must_settle(&mut self, session: &ClientSession, kind: u8, length: usize) -> bool {
         let is_known = self.expects.is_empty() && !self.is_open_batch;
         // A message that the server would ignore is no command.
         if kind != b'Q' || is_known || self.expects.skips() {
             return false;
         }
-        let body = &talk.conn.input[HEAD..length];
-        if !talk.client.is_command(body.strip_suffix(b"\0").unwrap_or(body)) {
+        let body = &session.conn.input[HEAD..length];
+        if !session.client.is_command(body.strip_suffix(b"\0").unwrap_or(body)) {
             return false;
         }
         if self.is_open_batch && !self.expects.is_settling() {
@@ -143,19 +143,19 @@ impl Link {
     }
 
     /// Forwards one complete message.
-    fn message(&mut self, talk: &mut Talk, kind: u8, length: usize) -> Result<(), LinkEvent> {
+    fn message(&mut self, session: &mut ClientSession, kind: u8, length: usize) -> Result<(), LinkEvent> {
         if self.expects.skips() && !matches!(kind, b'S' | b'X' | b'p') {
             // The server would ignore it.
-            talk.conn.input.advance(length);
+            session.conn.input.advance(length);
             return Ok(());
         }
         self.is_touched |= mem::take(&mut self.has_failed_check);
-        talk.client.message += 1;
-        talk.client.ask_for_unknown(kind, &mut talk.conn.input[HEAD..length]);
+        session.client.message += 1;
+        session.client.ask_for_unknown(kind, &mut session.conn.input[HEAD..length]);
         match kind {
-            b'Q' => return self.query(talk, length),
+            b'Q' => return self.query(session, length),
             b'S' => {
-                self.pass(&mut talk.conn, length);
+                self.pass(&mut session.conn, length);
                 let is_read = self.expects.push(ExpectedReply::Sync);
                 if self.takes_statements == StatementRemoval::InBatch {
                     self.takes_statements = StatementRemoval::Sent;
@@ -169,19 +169,19 @@ impl Link {
                 self.expects.push(ExpectedReply::Function);
                 // A function may set anything, and there is no text to tell.
                 (self.is_touched, self.is_skewed) = (true, true);
-                match message::set_by_call(&talk.conn.input[HEAD..length]) {
+                match message::set_by_call(&session.conn.input[HEAD..length]) {
                     Some(Some(name)) if name.contains('.') => {
-                        talk.client.customs.insert(name);
+                        session.client.customs.insert(name);
                     }
                     Some(None) => self.hold = ConnectionTie::Bound,
                     Some(Some(_)) | None => {}
                 }
-                self.pass(&mut talk.conn, length);
+                self.pass(&mut session.conn, length);
                 return Ok(());
             }
             b'c' | b'f' => {
                 self.expects.end_copy();
-                self.pass(&mut talk.conn, length);
+                self.pass(&mut session.conn, length);
                 return Ok(());
             }
             b'X' => {
@@ -190,31 +190,31 @@ impl Link {
             }
             // `Flush` needs no `Sync`.
             b'H' => {
-                self.pass(&mut talk.conn, length);
+                self.pass(&mut session.conn, length);
                 return Ok(());
             }
             b'P' | b'B' | b'D' | b'C' | b'E' => self.is_open_batch = true,
             _ => return Err(LinkEvent::Refused(errors::unexpected(kind))),
         }
         if kind == b'E' {
-            self.execute(talk, length);
+            self.execute(session, length);
             return Ok(());
         }
-        let mut input = mem::take(&mut talk.conn.input);
+        let mut input = mem::take(&mut session.conn.input);
         let message = &input[..length];
         match kind {
-            b'P' => self.parse(talk, message),
-            b'B' => self.bind(talk, message),
-            _ => self.about(talk, kind, message),
+            b'P' => self.parse(session, message),
+            b'B' => self.bind(session, message),
+            _ => self.about(session, kind, message),
         }
         input.advance(length);
-        talk.conn.input = input;
+        session.conn.input = input;
         Ok(())
     }
 
-    fn execute(&mut self, talk: &mut Talk, length: usize) {
-        let number = talk.client.message;
-        let portal = message::text(&talk.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
+    fn execute(&mut self, session: &mut ClientSession, length: usize) {
+        let number = session.client.message;
+        let portal = message::text(&session.conn.input[HEAD..length]).map_or(&b""[..], |(portal, _)| portal);
         let portal = self.portals.get(portal);
         self.outcome.sent(portal.act);
         self.sets.extend(portal.served.clone().map(|served| (number, served)));
@@ -224,11 +224,11 @@ impl Link {
             self.expects.push(ExpectedReply::Execute(number));
         }
         self.count();
-        self.pass(&mut talk.conn, length);
+        self.pass(&mut session.conn, length);
     }
 
     /// Notes the possible effects of a text.
-    pub(crate) fn note(&mut self, talk: &mut Talk, scan: &Scan) {
+    pub(crate) fn note(&mut self, session: &mut ClientSession, scan: &Scan) {
         self.is_skewed |= scan.changes_settings();
         self.is_touched |= scan.touches || (scan.lets_go && self.hold == ConnectionTie::Held);
         if scan.binds {
@@ -239,11 +239,11 @@ impl Link {
         }
         if scan.resets_all {
             // The server does not know the values that the proxy has set.
-            talk.client.priority.reset(self.status == b'T');
+            session.client.priority.reset(self.status == b'T');
         }
         for name in &scan.customs {
-            if !talk.client.customs.contains(name) {
-                talk.client.customs.insert(name.clone());
+            if !session.client.customs.contains(name) {
+                session.client.customs.insert(name.clone());
             }
         }
     }
@@ -258,60 +258,60 @@ impl Link {
         self.turn.iter_mut().for_each(|turn| turn.statements += 1);
     }
 
-    fn query(&mut self, talk: &mut Talk, length: usize) -> Result<(), LinkEvent> {
-        let number = talk.client.message;
-        let body = &talk.conn.input[HEAD..length];
+    fn query(&mut self, session: &mut ClientSession, length: usize) -> Result<(), LinkEvent> {
+        let number = session.client.message;
+        let body = &session.conn.input[HEAD..length];
         let text = body.strip_suffix(b"\0").unwrap_or(body);
         // In a failed transaction the server has to answer.
         if self.status != b'E'
             && !self.may_have_set_target(text)
             // A command with a wrong value is an ordinary setting, for the server.
-            && let Some(Ok(answer)) = talk.client.command(text, self.status == b'T')
+            && let Some(Ok(answer)) = session.client.command(text, self.status == b'T')
         {
-            talk.conn.input.advance(length);
+            session.conn.input.advance(length);
             self.expects.push(ExpectedReply::Own(ProxyReply::Done(answer)));
-            self.answer_own(talk);
+            self.answer_own(session);
             return Ok(());
         }
         let scan = scan(text);
         self.outcome.sent(BlockEffect::of_query(text, &scan));
-        self.note(talk, &scan);
+        self.note(session, &scan);
         if scan.takes_statements {
             self.takes_statements = StatementRemoval::Sent;
         }
         // The server forgets its unnamed statement as well.
-        talk.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
+        session.client.names.forget_unnamed(number, self.taken.server.prepared.batch);
         self.taken.server.unnamed = (0, 0);
         if scan.copies_in {
             self.expects.push_copy(ExpectedReply::Query(number));
         } else {
             self.expects.push(ExpectedReply::Query(number));
         }
-        talk.show_query(length);
+        session.show_query(length);
         self.count();
-        self.pass(&mut talk.conn, length);
+        self.pass(&mut session.conn, length);
         Ok(())
     }
 
-    fn parse(&mut self, talk: &mut Talk, message: &[u8]) {
-        let number = talk.client.message;
+    fn parse(&mut self, session: &mut ClientSession, message: &[u8]) {
+        let number = session.client.message;
         let unshared = ExpectedReply::Parse { statement: 0, message: number };
         let Some((name, rest)) = message::text(&message[HEAD..]) else { return self.send(message, unshared) };
         let text = message::text(rest).map_or(rest, |(text, _)| text);
-        let set = if self.may_have_set_target(text) { None } else { talk.client.served(text) };
+        let set = if self.may_have_set_target(text) { None } else { session.client.served(text) };
         let replaced = set.as_ref().map(|set| [&set.for_server(), &rest[text.len()..]].concat());
         let rest = replaced.as_deref().unwrap_or(rest);
         if name.is_empty() {
             let scan = if set.is_some() { Scan::default() } else { scan_known(text) };
-            self.note(talk, &scan);
+            self.note(session, &scan);
             let may_share = set.is_none() && scan.is_plain() && !self.is_apart() && self.may_be_parsed();
-            let client = &mut talk.client;
+            let client = &mut session.client;
             client.names.set_unnamed(rest, scan, number, self.taken.server.prepared.batch);
             client.names.unnamed.set = set;
             let context = client.context();
             if may_share && let Some(statement) = client.shared.statements.repeated(&context, rest) {
                 client.names.unnamed.shared = Some(Arc::clone(&statement));
-                self.share(talk, &statement, number);
+                self.share(session, &statement, number);
                 return;
             }
             let server = &mut self.taken.server;
@@ -323,7 +323,7 @@ impl Link {
             self.expects.push(unshared);
             return;
         }
-        if let Some(taken) = self.need(talk, name) {
+        if let Some(taken) = self.need(session, name) {
             // The server refuses the text, or else the name.
             message::put(&mut self.taken.server.out, b'P', |out| {
                 for part in [taken.name.as_bytes(), b"\0", rest] {
@@ -333,13 +333,13 @@ impl Link {
             self.expects.push(ExpectedReply::Refusal);
             return;
         }
-        let context = talk.client.context();
-        let statements = &talk.client.shared.statements;
+        let context = session.client.context();
+        let statements = &session.client.shared.statements;
         let is_alone = self.is_apart() || scan_known(text).is_of_moment;
         let statement = if is_alone { statements.alone(rest) } else { statements.of(&context, rest) };
         let batch = self.taken.server.prepared.batch;
-        talk.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
-        self.share(talk, &statement, number);
+        session.client.names.insert(name, Arc::clone(&statement), set, (number, batch));
+        self.share(session, &statement, number);
     }
 
     /// True if the proxy may answer that a statement is parsed. In a failed transaction the server has to refuse it.
@@ -348,11 +348,11 @@ impl Link {
     }
 
     /// Registers a shared statement that the client's message of this number has parsed.
-    fn share(&mut self, talk: &mut Talk, statement: &SharedStatement, number: u64) {
+    fn share(&mut self, session: &mut ClientSession, statement: &SharedStatement, number: u64) {
         match self.taken.server.prepared.want(statement.number) {
             PrepareMessages::Nothing if self.may_be_parsed() => {
                 self.expects.push(ExpectedReply::Own(ProxyReply::Parsed(number)));
-                self.answer_own(talk);
+                self.answer_own(session);
             }
             PrepareMessages::Parse => self.bring(statement, PrepareMessages::Parse, number),
             // The server has to answer this `Parse` even if it has the statement, so the statement is parsed anew.
@@ -383,12 +383,12 @@ impl Link {
     }
 
     /// Makes sure that the client's statement of this name is on the connection when the next message arrives.
-    fn need(&mut self, talk: &mut Talk, name: &[u8]) -> Option<Arc<SharedStatement>> {
-        let names = &talk.client.names;
+    fn need(&mut self, session: &mut ClientSession, name: &[u8]) -> Option<Arc<SharedStatement>> {
+        let names = &session.client.names;
         let shared = if name.is_empty() { names.unnamed.shared.as_ref() } else { names.get(name) };
         let shared = shared.map(Arc::clone);
         if name.is_empty() && shared.is_none() {
-            let client = &mut talk.client;
+            let client = &mut session.client;
             let own = (client.number, client.names.unnamed.number);
             if self.taken.server.unnamed != own {
                 let server = &mut self.taken.server;
@@ -419,18 +419,18 @@ impl Link {
         Some(statement)
     }
 
-    fn bind(&mut self, talk: &mut Talk, message: &[u8]) {
+    fn bind(&mut self, session: &mut ClientSession, message: &[u8]) {
         let body = &message[HEAD..];
         let Some((portal, rest)) = message::text(body) else { return self.send(message, ExpectedReply::Bind) };
         let Some((name, rest)) = message::text(rest) else { return self.send(message, ExpectedReply::Bind) };
-        talk.show_statement(name);
-        let served = talk.client.names.set_of(name).cloned();
-        match self.need(talk, name) {
+        session.show_statement(name);
+        let served = session.client.names.set_of(name).cloned();
+        match self.need(session, name) {
             Some(statement) => {
                 let (act, copies_in) =
                     (BlockEffect::of_statement(&statement.body, &statement.scan), statement.scan.copies_in);
                 self.portals.bind(portal, Portal { act, copies_in, served });
-                self.note(talk, &statement.scan);
+                self.note(session, &statement.scan);
                 message::put(&mut self.taken.server.out, b'B', |out| {
                     for part in [portal, b"\0", statement.name.as_bytes(), b"\0", rest] {
                         out.extend_from_slice(part);
@@ -442,11 +442,11 @@ impl Link {
                 // A statement that only the server knows may be anything.
                 let (mut act, mut copies_in) = (BlockEffect::Mixes, false);
                 if name.is_empty() {
-                    let scan = mem::take(&mut talk.client.names.unnamed.scan);
-                    self.note(talk, &scan);
+                    let scan = mem::take(&mut session.client.names.unnamed.scan);
+                    self.note(session, &scan);
                     (act, copies_in) =
-                        (BlockEffect::of_statement(&talk.client.names.unnamed.body, &scan), scan.copies_in);
-                    talk.client.names.unnamed.scan = scan;
+                        (BlockEffect::of_statement(&session.client.names.unnamed.body, &scan), scan.copies_in);
+                    session.client.names.unnamed.scan = scan;
                 }
                 self.portals.bind(portal, Portal { act, copies_in, served });
                 if is_reserved(name) {
@@ -458,11 +458,11 @@ impl Link {
     }
 
     /// Handles `Describe` and `Close`.
-    fn about(&mut self, talk: &mut Talk, kind: u8, message: &[u8]) {
+    fn about(&mut self, session: &mut ClientSession, kind: u8, message: &[u8]) {
         let is_close = kind == b'C';
         let (target, rest) = message[HEAD..].split_first().unwrap_or((&0, &[]));
         let expect = match (is_close, target) {
-            (true, _) => ExpectedReply::Close { message: talk.client.message },
+            (true, _) => ExpectedReply::Close { message: session.client.message },
             (false, b'S') => ExpectedReply::Parameters,
             (false, _) => ExpectedReply::Columns,
         };
@@ -475,18 +475,18 @@ impl Link {
         }
         if is_close {
             if name.is_empty() {
-                talk.client.names.forget_unnamed(talk.client.message, self.taken.server.prepared.batch);
+                session.client.names.forget_unnamed(session.client.message, self.taken.server.prepared.batch);
                 self.taken.server.unnamed = (0, 0);
-            } else if talk.client.names.close(name, talk.client.message, self.taken.server.prepared.batch) {
+            } else if session.client.names.close(name, session.client.message, self.taken.server.prepared.batch) {
                 // The connection keeps the statement for others.
-                self.expects.push(ExpectedReply::Own(ProxyReply::Closed(talk.client.message)));
-                return self.answer_own(talk);
+                self.expects.push(ExpectedReply::Own(ProxyReply::Closed(session.client.message)));
+                return self.answer_own(session);
             } else if is_reserved(name) {
                 return self.send_of(kind, &[b"S"], name, b"", expect);
             }
             return self.send(message, expect);
         }
-        match self.need(talk, name) {
+        match self.need(session, name) {
             Some(statement) => {
                 message::about_statement(&mut self.taken.server.out, kind, statement.name.as_bytes());
                 self.expects.push(expect);

@@ -9,7 +9,7 @@ use crate::clients::expect::{ExpectedReplies, ExpectedReply};
 use crate::clients::leftovers::{self, CheckResult};
 use crate::clients::outcome::{BlockEffect, TransactionOutcome};
 use crate::clients::priority::LocalStatement;
-use crate::clients::talk::Talk;
+use crate::clients::session::ClientSession;
 use crate::clients::turn::Turn;
 use crate::servers::params::Params;
 use crate::servers::pool::TakenConn;
@@ -150,7 +150,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Leaves the gate, because the transaction has ended and its client keeps the connection.
-    pub(crate) fn leave_door(&mut self) {
+    pub(crate) fn leave_admission(&mut self) {
         if let Some(place) = self.turn.as_mut().and_then(Turn::keep) {
             self.taken.place = Some(place);
         }
@@ -162,12 +162,12 @@ impl Link {
     }
 
     /// Creates a link. Settings of other clients on the connection are changed in front of the client's first message.
-    pub(crate) fn new(mut taken: TakenConn, turn: Turn, talk: &mut Talk) -> Link {
+    pub(crate) fn new(mut taken: TakenConn, turn: Turn, session: &mut ClientSession) -> Link {
         let expects = std::mem::take(&mut taken.server.expects).anew();
         let params = Arc::clone(&taken.server.params);
         // Rules that were reloaded since the connection was made apply from here on.
-        talk.client.learn();
-        let reset = talk.client.reset;
+        session.client.learn();
+        let reset = session.client.reset;
         let mut link = Link {
             taken,
             turn: None,
@@ -205,11 +205,11 @@ impl Link {
             holds_answers: false,
             server_flushes: false,
         };
-        link.taken.server.taken_by(talk.seen.pid(), turn.begun());
-        link.begin(turn, talk);
+        link.taken.server.taken_by(session.activity.pid(), turn.begun());
+        link.begin(turn, session);
         let server = &mut link.taken.server;
         server.prepared.next_batch();
-        let wanted = &talk.client.settings;
+        let wanted = &session.client.settings;
         let is_reset = reset == Reset::Always;
         if is_reset || (!Arc::ptr_eq(&server.settings, wanted) && server.settings != *wanted) {
             let (mut change, is_careful) = match is_reset {
@@ -220,7 +220,7 @@ impl Link {
                 change.insert_str(0, session_settings::RESET);
             }
             let limit = server.settings.has_deadline();
-            link.has_deadline = limit.unwrap_or_else(|| talk.client.pool.consent.has_deadline());
+            link.has_deadline = limit.unwrap_or_else(|| session.client.pool.consent.has_deadline());
             if link.has_deadline {
                 change.insert_str(0, session_settings::WITHOUT_DEADLINE);
             }
@@ -230,23 +230,23 @@ impl Link {
             link.has_settings = false;
             link.is_careful = is_careful || link.has_deadline;
         } else {
-            Params::tell(&mut server.params, &mut talk.client.told, &mut talk.conn.replies.out);
+            Params::tell(&mut server.params, &mut session.client.told, &mut session.conn.replies.out);
         }
         server.settings = Arc::clone(wanted);
         if !link.is_careful {
-            link.open_block(talk);
+            link.open_block(session);
         }
         // Until the messages sent for the client are answered, a cancel would hit those.
         if link.expects.is_empty() {
-            talk.client.reach.works(&link.taken.server.line);
+            session.client.reach.works(&link.taken.server.line);
         }
         link
     }
 
     /// Sends the client's BEGIN before its first message, and a failure in its block as well.
-    pub(crate) fn open_block(&mut self, talk: &mut Talk) {
+    pub(crate) fn open_block(&mut self, session: &mut ClientSession) {
         let server = &mut self.taken.server;
-        let (text, is_query) = match std::mem::take(&mut talk.block) {
+        let (text, is_query) = match std::mem::take(&mut session.block) {
             Block::Closed => return,
             Block::Begun { text, is_query, .. } => (text, is_query),
             Block::Failed { text } => {
@@ -262,7 +262,7 @@ impl Link {
         server.unnamed = (0, 0);
         self.expects.push(ExpectedReply::Begin);
         // A query removes the portal by itself.
-        if is_query && talk.conn.input.first() != Some(&b'Q') {
+        if is_query && session.conn.input.first() != Some(&b'Q') {
             message::put(&mut server.out, b'C', |out| out.extend_from_slice(b"P\0"));
             self.expects.push(ExpectedReply::Close { message: 0 });
         }
@@ -272,8 +272,8 @@ impl Link {
     }
 
     /// Begins a transaction on the link.
-    pub(crate) fn begin(&mut self, turn: Turn, talk: &mut Talk) {
-        let (client, server) = (&mut talk.client, &mut self.taken.server);
+    pub(crate) fn begin(&mut self, turn: Turn, session: &mut ClientSession) {
+        let (client, server) = (&mut session.client, &mut self.taken.server);
         turn.cancel_by(|| Arc::new(client.reach.once()));
         client.targets.begun();
         self.is_checked = false;
@@ -283,18 +283,18 @@ impl Link {
     }
 
     /// Goes on as far as both sides allow.
-    pub(crate) fn poll(&mut self, talk: &mut Talk, cx: &mut Context<'_>) -> Poll<LinkEvent> {
+    pub(crate) fn poll(&mut self, session: &mut ClientSession, cx: &mut Context<'_>) -> Poll<LinkEvent> {
         // A side with nothing to do is not polled again: its stream wakes the task.
         let (mut server_rests, mut client_rests) = (false, false);
         for round in 1.. {
             let mut has_moved = false;
             let listens = self.check.is_none() && !self.is_careful && !self.is_leaving && !self.is_unread;
-            if listens && !talk.conn.input.is_empty() {
+            if listens && !session.conn.input.is_empty() {
                 if self.is_idle {
-                    if self.expects.copies_in || 0 < self.client_rest || talk.has_spoken() {
+                    if self.expects.copies_in || 0 < self.client_rest || session.has_spoken() {
                         return Poll::Ready(LinkEvent::Speaks);
                     }
-                } else if let Err(event) = self.forward(talk) {
+                } else if let Err(event) = self.forward(session) {
                     return Poll::Ready(event);
                 }
             }
@@ -310,7 +310,7 @@ impl Link {
                     Poll::Pending => {}
                 }
             }
-            if !server_rests && talk.conn.replies.out.len() < ANSWERS {
+            if !server_rests && session.conn.replies.out.len() < ANSWERS {
                 let server = &mut self.taken.server;
                 if let Err(gone) = server.make_room() {
                     return Poll::Ready(LinkEvent::Gone(gone));
@@ -319,7 +319,7 @@ impl Link {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(LinkEvent::ServerGone),
                     Poll::Ready(Ok(_)) => {
                         has_moved = true;
-                        if let Err(event) = self.backward(talk) {
+                        if let Err(event) = self.backward(session) {
                             return Poll::Ready(event);
                         }
                         self.holds_answers = false;
@@ -334,37 +334,37 @@ impl Link {
             if self.is_settled() {
                 self.is_touched |= self.check.is_none() && self.is_unexplained();
                 if self.is_touched && self.check.is_none() {
-                    self.begin_check(talk);
+                    self.begin_check(session);
                     has_moved = true;
                 } else if self.check.is_none() && self.hold == ConnectionTie::Free {
                     return Poll::Ready(LinkEvent::Done);
                 } else if self.check.is_none() {
                     // The connection stays with the client, but the slot is free for other transactions.
-                    self.leave_door();
+                    self.leave_admission();
                     self.is_idle = true;
                 }
             }
-            self.holds_answers &= !self.expects.is_empty() && talk.conn.replies.out.len() < ANSWERS;
-            if (!talk.conn.replies.out.is_empty() && !self.holds_answers) || talk.conn.flushes {
-                match talk.conn.poll_send(cx) {
+            self.holds_answers &= !self.expects.is_empty() && session.conn.replies.out.len() < ANSWERS;
+            if (!session.conn.replies.out.is_empty() && !self.holds_answers) || session.conn.flushes {
+                match session.conn.poll_send(cx) {
                     Poll::Ready(Ok(())) => has_moved = true,
                     Poll::Ready(Err(gone)) => return Poll::Ready(LinkEvent::Gone(gone)),
                     Poll::Pending => {}
                 }
             }
             // The server is read again from here on.
-            if self.is_unread && talk.conn.replies.out.len() < ANSWERS {
+            if self.is_unread && session.conn.replies.out.len() < ANSWERS {
                 return Poll::Ready(LinkEvent::Reads);
             }
             if !self.is_leaving
                 && !client_rests
-                && talk.conn.input.len() < QUESTIONS + talk.needs
+                && session.conn.input.len() < QUESTIONS + session.needs
                 && self.taken.server.out.len() < QUESTIONS
             {
-                if let Err(gone) = talk.conn.make_room(CLIENT_READ) {
+                if let Err(gone) = session.conn.make_room(CLIENT_READ) {
                     return Poll::Ready(LinkEvent::Gone(gone));
                 }
-                match pin!(talk.conn.io.read_buf(&mut talk.conn.input)).poll(cx) {
+                match pin!(session.conn.io.read_buf(&mut session.conn.input)).poll(cx) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(LinkEvent::Gone(Gone::Client)),
                     Poll::Ready(Ok(_)) => has_moved = true,
                     Poll::Pending => client_rests = true,
@@ -372,11 +372,11 @@ impl Link {
             }
             if !has_moved && self.waits_for_client() {
                 self.rest();
-            } else if !has_moved && talk.conn.is_stalled() && ANSWERS <= talk.conn.replies.out.len() {
+            } else if !has_moved && session.conn.is_stalled() && ANSWERS <= session.conn.replies.out.len() {
                 self.lend();
             }
             if !has_moved || round == ROUNDS {
-                if Pin::new(talk.conn.ending()).poll(cx).is_ready() {
+                if Pin::new(session.conn.ending()).poll(cx).is_ready() {
                     return Poll::Ready(LinkEvent::Gone(Gone::Server));
                 }
                 if has_moved {
@@ -438,12 +438,12 @@ impl Link {
         }
     }
 
-    fn begin_check(&mut self, talk: &mut Talk) {
+    fn begin_check(&mut self, session: &mut ClientSession) {
         (self.is_touched, self.is_checked) = (false, true);
         let server = &mut self.taken.server;
         let named = server.settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
-        let named = named.filter(|name| !talk.client.customs.contains(*name));
-        let customs = talk.client.customs.iter().map(String::as_str).chain(named);
+        let named = named.filter(|name| !session.client.customs.contains(*name));
+        let customs = session.client.customs.iter().map(String::as_str).chain(named);
         let customs = customs.filter(|name| !leftovers::OWN.contains(name)).chain(leftovers::OWN);
         message::query(&mut server.out, &leftovers::question(customs));
         server.unnamed = (0, 0);
@@ -465,14 +465,14 @@ impl Link {
     }
 
     /// Ends the check.
-    pub(crate) fn end_check(&mut self, talk: &mut Talk) {
+    pub(crate) fn end_check(&mut self, session: &mut ClientSession) {
         let Some(CheckResult { settings, holds, has_temporary, failed, is_cancelled }) = self.check.take() else {
             return;
         };
         self.params = Arc::clone(&self.taken.server.params);
         if is_cancelled && self.cancelled_checks < leftovers::TRIES {
             self.cancelled_checks += 1;
-            return self.begin_check(talk);
+            return self.begin_check(session);
         }
         self.cancelled_checks = 0;
         if failed {
@@ -483,9 +483,9 @@ impl Link {
             return;
         }
         let had = Arc::clone(&self.taken.server.settings);
-        if *talk.client.settings != settings || *had != settings {
+        if *session.client.settings != settings || *had != settings {
             let settings = Arc::new(settings);
-            talk.client.follow(&had, &settings);
+            session.client.follow(&had, &settings);
             self.taken.server.settings = settings;
         }
         self.settings_are_known();

@@ -16,5 +16,5 @@ pub(crate) mod link;
 pub(crate) mod opened;
 pub(crate) mod outcome;
 pub(crate) mod priority;
-pub(crate) mod talk;
+pub(crate) mod session;
 pub(crate) mod turn;

@@ -4,8 +4,8 @@
 
 use crate::admin::Admin;
 use crate::clients::client::Client;
-use crate::clients::talk;
-use server::front::{self, Site};
+use crate::clients::session;
+use server::service::{self, Site};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wire::Cancel;
@@ -26,7 +26,7 @@ impl Cancel for NoCancel {
     fn cancel(&self) {}
 }
 
-impl front::Opened for Opened {
+impl service::Opened for Opened {
     fn canceller(&self) -> Arc<dyn Cancel> {
         match &self.0 {
             Destination::Servers(client) => client.canceller(),
@@ -46,11 +46,11 @@ impl front::Opened for Opened {
     async fn serve(self, mut conn: Conn, site: Site) {
         if let Err(error) = conn.settle() {
             tracing::warn!(%error, "a client could not be taken over by its thread");
-            site.stats.leave(&site.seen);
+            site.stats.leave(&site.activity);
             return;
         }
         match self.0 {
-            Destination::Servers(client) => talk::serve(*client, conn, site).await,
+            Destination::Servers(client) => session::serve(*client, conn, site).await,
             Destination::Admin(admin) => admin.serve(conn, site).await,
         }
     }

@@ -10,7 +10,7 @@ use crate::servers::nodes::Patience;
 use crate::servers::pool::{Pool, TakeError, TakeErrorKind, TakenConn};
 use crate::servers::target::TargetRole;
 use gate::Ticket;
-use server::door::{About, Room, RoomPlace, Slot, TurnedAway};
+use server::admission::{About, Room, RoomPlace, Slot, TurnedAway};
 use server::stats::{StatementStage, Stats};
 use stage::Class;
 use statement::SqlError;
@@ -57,7 +57,7 @@ impl fmt::Debug for Turn {
 struct WaitTimes {
     since: Instant,
     came: Instant,
-    at_door: Option<Duration>,
+    at_admission: Option<Duration>,
     has_waited: bool,
 }
 
@@ -137,7 +137,7 @@ impl TransactionRequest {
             };
             let again = self.time().now();
             Box::pin(pool.in_patience(node, waits.came, slot.wait_again(ceiling))).await??;
-            *waits.at_door.get_or_insert_default() += self.time().since(again);
+            *waits.at_admission.get_or_insert_default() += self.time().since(again);
         }
     }
 
@@ -166,7 +166,7 @@ impl TransactionRequest {
             since = self.time().now();
             came = since;
         }
-        let entering = node.door.enter_for(self.about, room, came);
+        let entering = node.admission.enter_for(self.about, room, came);
         let (slot, has_waited) = match room {
             Some(_) => waited(self.pool.in_patience(node, came, entering)).await,
             None => {
@@ -174,8 +174,8 @@ impl TransactionRequest {
                 (Ok(slot), has_waited)
             }
         };
-        let at_door = has_waited.then(|| self.time().since(came));
-        Ok((slot??, WaitTimes { since, came, at_door, has_waited }))
+        let at_admission = has_waited.then(|| self.time().since(came));
+        Ok((slot??, WaitTimes { since, came, at_admission, has_waited }))
     }
 
     fn begun(&self, slot: Slot, passage: ActiveTransaction, presence: NodePresence, waits: &WaitTimes) -> Turn {
@@ -185,7 +185,7 @@ impl TransactionRequest {
             begun = self.time().now();
             passage.waited(begun.saturating_duration_since(waits.since));
         }
-        if let Some(time) = waits.at_door {
+        if let Some(time) = waits.at_admission {
             self.stats.stage(class, StatementStage::Gate, time);
         }
         Turn {

@@ -7,7 +7,7 @@ use crate::servers::succession::ServerReport;
 use crate::servers::target::TargetRole;
 use crate::servers::url::ServerAddress;
 use locked::Locked;
-use server::door::{Door, Room};
+use server::admission::{Admission, Room};
 use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub(crate) number: usize,
     pub(crate) host: ServerAddress,
     pub(crate) name: Arc<str>,
-    pub(crate) door: Door,
+    pub(crate) admission: Admission,
     standing: AtomicU8,
     /// True if a login has ever succeeded.
     was_there: AtomicBool,
@@ -81,13 +81,13 @@ pub(crate) struct NodeReport {
 pub(crate) struct NodePresence(pub(crate) Arc<Node>);
 
 impl Node {
-    pub(crate) fn new(number: usize, host: ServerAddress, door: Door) -> Node {
+    pub(crate) fn new(number: usize, host: ServerAddress, admission: Admission) -> Node {
         let name = host.to_string().into();
         Node {
             number,
             host,
             name,
-            door,
+            admission,
             standing: AtomicU8::new(Standing::Unknown as u8),
             was_there: AtomicBool::new(false),
             active: AtomicUsize::new(0),
@@ -98,7 +98,7 @@ impl Node {
 
     /// Creates a room for this many connections, at its gate.
     pub(crate) fn room(&self, size: usize) -> Arc<Room> {
-        self.door.room(size).unwrap_or_else(|| unreachable!("the door of a node grants connections"))
+        self.admission.room(size).unwrap_or_else(|| unreachable!("the admission of a node grants connections"))
     }
 
     pub(crate) fn standing(&self) -> Standing {

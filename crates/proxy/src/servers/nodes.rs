@@ -15,7 +15,7 @@ use crate::servers::url::ServerAddress;
 use crate::setup::ready;
 use gate::SettingsError;
 use locked::Locked;
-use server::door::{Door, DoorOptions};
+use server::admission::{Admission, AdmissionOptions};
 use statement::time::TimeSource;
 use statement::{SqlError, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -74,10 +74,14 @@ impl Drop for WaitingTransaction<'_> {
 
 impl Nodes {
     /// Creates the nodes. The first has this admission control, the others their own of the same kind.
-    pub(crate) fn new(servers: Servers, door: &Door, watching: WatchOptions) -> Nodes {
+    pub(crate) fn new(servers: Servers, admission: &Admission, watching: WatchOptions) -> Nodes {
         let node = |(number, host): (usize, &ServerAddress)| {
-            let door = if number == 0 { door.granting(&servers.time) } else { door.another().granting(&servers.time) };
-            Arc::new(Node::new(number, host.clone(), door))
+            let admission = if number == 0 {
+                admission.granting(&servers.time)
+            } else {
+                admission.another().granting(&servers.time)
+            };
+            Arc::new(Node::new(number, host.clone(), admission))
         };
         let url = &servers.url;
         Nodes {
@@ -98,10 +102,10 @@ impl Nodes {
     ///
     /// # Errors
     /// The settings describe no valid gate; all gates stay as they were.
-    pub(crate) fn change_doors(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
+    pub(crate) fn change_admissions(&self, options: &AdmissionOptions) -> Result<bool, SettingsError> {
         // All gates are of one kind: a change that the first accepts suits all.
         for node in &self.all {
-            if !node.door.change(options)? {
+            if !node.admission.change(options)? {
                 return Ok(false);
             }
         }

@@ -17,7 +17,7 @@ use crate::servers::server_conn::{QuestionFailed, ServerConn, Settled};
 use crate::servers::target::TargetRole;
 use crate::statements::session_settings::SessionSettings;
 use locked::Locked;
-use server::door::{Room, RoomPlace};
+use server::admission::{Room, RoomPlace};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};

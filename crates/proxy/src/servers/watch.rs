@@ -13,7 +13,7 @@ use crate::servers::conn_status::ConnStatus;
 use crate::servers::node::Node;
 use crate::servers::process::{Process, Stat};
 use crate::servers::server_conn::{QuestionFailed, ServerConn};
-use server::door::{Resource, ResourceSample, Stalls};
+use server::admission::{Resource, ResourceSample, Stalls};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -176,7 +176,7 @@ impl WatchConn {
         server.ask("SET application_name = 'overtake watcher'").await?;
         let process = Process::serving(server.io.peer(), server.line.pid());
         if let Some(processors) = process.as_ref().and_then(|process| process.processors) {
-            node.door.know_processors(processors);
+            node.admission.know_processors(processors);
         }
         Ok(WatchConn { server, host: process.map(|_| LocalHost::default()) })
     }
@@ -214,7 +214,7 @@ impl WatchConn {
 
 /// Watches a server for as long as clients may come.
 pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Duration) {
-    let door = &node.door;
+    let admission = &node.admission;
     let mut eye: Option<WatchConn> = None;
     let Some(time) = shared.upgrade().map(|shared| shared.nodes.time().clone()) else { return };
     let begun = time.now();
@@ -222,19 +222,19 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
     loop {
         tokio::time::sleep(wait).await;
         let Some(shared) = shared.upgrade() else { return };
-        let (is_busy, is_stuck) = door.is_busy(SOON);
+        let (is_busy, is_stuck) = admission.is_busy(SOON);
         let now = time.now();
-        let is_time = is_stuck || door.is_searching() || every <= now - last;
+        let is_time = is_stuck || admission.is_searching() || every <= now - last;
         wait = if is_busy { SOON.min(every) } else { every };
         if !is_busy {
             // No transaction used anything, which needs no question.
-            door.record(now - last, &ResourceSample::default());
+            admission.record(now - last, &ResourceSample::default());
             last = now;
             // A server that is to be restarted waits for its connections to close.
             let is_paused = shared.all_databases().iter().any(|(_, database)| database.is_paused());
             if is_paused || KEEP < now - used {
                 eye = None;
-                door.know_stalls(false);
+                admission.know_stalls(false);
             }
             continue;
         }
@@ -249,7 +249,7 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
                 Ok(open) => eye = Some(open),
                 Err(error) => {
                     // Without observations, the gate goes by time.
-                    door.know_stalls(false);
+                    admission.know_stalls(false);
                     retry = now + RETRY;
                     tracing::info!(server = %node.name, error = error.message(), "cannot read the wait events of the server");
                     continue;
@@ -261,14 +261,14 @@ pub(crate) async fn watch(shared: Weak<ProxyState>, node: Arc<Node>, every: Dura
         let sights: Vec<_> = sights.into_iter().filter(|it| it.client().is_some() && it.host == node.host).collect();
         match open.look(&sights, is_stuck).await {
             Ok((sample, stalls)) => {
-                door.know_stalls(true);
-                door.stalls(&stalls);
-                door.record(now - last, &sample);
+                admission.know_stalls(true);
+                admission.stalls(&stalls);
+                admission.record(now - last, &sample);
             }
             Err(blind) => {
                 eye = None;
                 retry = now + RETRY;
-                door.know_stalls(false);
+                admission.know_stalls(false);
                 match blind {
                     WatchError::Failed(failed) => {
                         tracing::info!(server = %node.name, ?failed, "cannot read the wait events of the server")

@@ -7,7 +7,7 @@ use crate::Upstream;
 use crate::servers::pool::Pool;
 use crate::setup::options::UpstreamOptions;
 use locked::{Locked, RwLocked};
-use server::door::DoorOptions;
+use server::admission::AdmissionOptions;
 use server::reload::{changed, is_changeable};
 use settings::Defaults;
 use settings::sources::OptionError;
@@ -59,10 +59,10 @@ impl crate::ProxyState {
         let mut settings = again()?;
         let changed = differing(&before.settings, &mut settings);
         let options = UpstreamOptions::from_settings(&settings)?;
-        let door = DoorOptions::from_settings(&settings, MPL, false)?;
+        let admission = AdmissionOptions::from_settings(&settings, MPL, false)?;
         let is_possible = self
             .nodes
-            .change_doors(&door)
+            .change_admissions(&admission)
             .map_err(|error| OptionError::of("overtake.gate_classes", error.to_string()))?;
         if !is_possible {
             let why = "a gate cannot be put up or taken away without restarting the server";

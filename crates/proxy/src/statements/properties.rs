@@ -1,6 +1,6 @@
 //! Properties of a statement that admission needs.
 
-use server::door::{Hot, Marks};
+use server::admission::{Hot, Marks};
 use stage::Class;
 use statement::SqlResult;
 

@@ -65,7 +65,7 @@ pub fn nobody_gets_a_connection_that_a_cancel_may_hit() {
     let mut brings = cancel(&gate, &one);
     assert_eq!(one.answer(), "C(INSERT 0 1) Z(I)");
     two.send(&query("number"));
-    gate.runtime.block_on(until("it waits", || waiting(&gate.door) == 1));
+    gate.runtime.block_on(until("it waits", || waiting(&gate.admission) == 1));
     assert!(is_silent(&brings) && is_silent(&two.stream));
     fake.ends_cancels();
     assert_eq!(two.answer(), first);

@@ -4,7 +4,7 @@
 use crate::support::{Front, value};
 use ::gate::GateSettings;
 use proxy::PoolLimits;
-use server::{DoorOptions, Mode};
+use server::{AdmissionOptions, Mode};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
@@ -95,9 +95,9 @@ fn front(size: usize, slots: u32, change: impl FnOnce(&mut GateSettings)) -> Opt
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let mut gate = GateSettings::of_priorities(slots);
     change(&mut gate);
-    let door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
+    let admission = AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() };
     let limits = PoolLimits { size, ..PoolLimits::default() };
-    Some(Front::behind(cluster, &url, limits, &door, |config| {
+    Some(Front::behind(cluster, &url, limits, &admission, |config| {
         config.connections_max = 3_000;
         config.log_connections = false;
     }))
@@ -106,8 +106,8 @@ fn front(size: usize, slots: u32, change: impl FnOnce(&mut GateSettings)) -> Opt
 /// Asserts that the gate is empty and no connection is in use, and that the administration database shows the same.
 fn nothing_is_left(front: &Front, connections_max: usize) {
     front.runtime.block_on(async {
-        until("nobody is at the gate", || front.door.view().unwrap().gate.transactions == 0).await;
-        let view = front.door.view().unwrap().gate;
+        until("nobody is at the gate", || front.admission.view().unwrap().gate.transactions == 0).await;
+        let view = front.admission.view().unwrap().gate;
         assert_eq!((view.slots, view.extras), (0, 0));
         assert!(view.classes.iter().all(|class| class.waiting + class.lent + class.held_back == 0), "{view:?}");
         let admin = front.try_client("dbname=overtake").await.unwrap();
@@ -325,14 +325,14 @@ pub fn clients_that_go_in_any_state_leave_nothing() {
             first.ask(&query("begin; select 1"));
             let mut raw = front.raw();
             raw.send(&words);
-            front.runtime.block_on(until("it waits", || wirekit::waits::waiting(&front.door) == 1));
+            front.runtime.block_on(until("it waits", || wirekit::waits::waiting(&front.admission) == 1));
             if cancels {
                 let mut cancel = TcpStream::connect(front.address).unwrap();
                 let words = [16, 80_877_102, raw.pid, raw.secret].map(i32::to_be_bytes);
                 std::io::Write::write_all(&mut cancel, words.as_flattened()).unwrap();
             }
             drop(raw);
-            front.runtime.block_on(until("it has left", || wirekit::waits::waiting(&front.door) == 0));
+            front.runtime.block_on(until("it has left", || wirekit::waits::waiting(&front.admission) == 0));
             first.ask(&query("commit"));
             clean(&mut first);
         }
@@ -383,7 +383,7 @@ pub fn who_waits_for_a_connection_lets_those_in_who_have_one() {
     holder.ask(&query("listen a"));
     let mut waiting = front.raw();
     let waits = std::thread::spawn(move || waiting.ask(&query("select 'b'")));
-    front.runtime.block_on(until("it waits", || wirekit::waits::waiting(&front.door) == 1));
+    front.runtime.block_on(until("it waits", || wirekit::waits::waiting(&front.admission) == 1));
     let said = holder.ask(&query("select 'a'"));
     assert!(said.contains("D(a)"), "{said}");
     holder.ask(&query("unlisten *"));

@@ -191,12 +191,12 @@ impl Session {
             return;
         }
         // The client may have gone, so errors are ignored.
-        let _ = code.and_then(|(length, _)| self.talk(length - 4));
+        let _ = code.and_then(|(length, _)| self.session(length - 4));
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Serves the session, with this many bytes of the first message still to come.
-    fn talk(&mut self, rest: usize) -> Option<()> {
+    fn session(&mut self, rest: usize) -> Option<()> {
         self.exactly(rest)?;
         let role = *self.state.role.lock().unwrap();
         if role.is_down {

@@ -3,7 +3,7 @@
 
 use crate::support::{Front, Gate, try_value, value};
 use proxy::UpstreamOptions;
-use server::{DoorOptions, Mode};
+use server::{AdmissionOptions, Mode};
 use settings::sources;
 use settings::{Defaults, SettingSource};
 use tokio_postgres::Client;
@@ -181,12 +181,12 @@ pub fn the_configuration_has_a_highest_class() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login; create role till login; alter role till set overtake.priority_max = 'normal'");
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
-    let door = DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() };
+    let admission = AdmissionOptions { mode: Mode::Fixed, ..AdmissionOptions::default() };
     for (flag, ann, postgres) in
         [("overtake.priority_max=high", "high", "high"), ("overtake.priority_max=low", "low", "low")]
     {
         let options = UpstreamOptions::from_settings(&settings(&[flag])).unwrap();
-        let gate = Gate::behind(&url, options, &door, |_| {});
+        let gate = Gate::behind(&url, options, &admission, |_| {});
         gate.runtime.block_on(async {
             for (user, max) in [("ann", ann), ("till", "normal"), ("postgres", postgres)] {
                 let client = client_of(&gate, user, "").await.unwrap();

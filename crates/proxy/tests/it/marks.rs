@@ -4,7 +4,7 @@
 use crate::support::{Front, spared, value};
 use ::gate::{AdmissionOrder, GateSettings};
 use proxy::UpstreamOptions;
-use server::{DoorOptions, HotRules, Mode};
+use server::{AdmissionOptions, HotRules, Mode};
 use settings::Defaults;
 use settings::sources;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use wirekit::raw::{bind, execute, message, named, parse, query, sync};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
 /// Proxy with these settings, and this many transactions at a time.
-fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Option<Front> {
+fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut AdmissionOptions)) -> Option<Front> {
     let cluster = Cluster::start("")?;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let mut settings = Defaults::default();
@@ -23,9 +23,9 @@ fn front(mpl: u32, flags: &[&str], change: impl FnOnce(&mut DoorOptions)) -> Opt
     }
     let mut gate = GateSettings::of_priorities(mpl);
     keep_slots(&mut gate);
-    let mut door = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
-    change(&mut door);
-    Some(Front::behind(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), &door, |_| {}))
+    let mut admission = AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() };
+    change(&mut admission);
+    Some(Front::behind(cluster, &url, UpstreamOptions::from_settings(&settings).unwrap(), &admission, |_| {}))
 }
 
 /// Way in which a client runs a text.
@@ -80,7 +80,7 @@ fn order_of(front: &Front, texts: &[(By, &'static str)]) -> Vec<&'static str> {
                 let at = said.split("D(").nth(1).unwrap().to_owned();
                 done.lock().unwrap().push((at, text));
             });
-            front.runtime.block_on(until("it waits", || waiting(&front.door) == at + 1));
+            front.runtime.block_on(until("it waits", || waiting(&front.admission) == at + 1));
         }
         holder.ask(&query("commit"));
     });
@@ -90,7 +90,7 @@ fn order_of(front: &Front, texts: &[(By, &'static str)]) -> Vec<&'static str> {
 }
 
 fn until_empty(front: &Front) {
-    front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
+    front.runtime.block_on(until("nobody is inside", || front.admission.view().unwrap().gate.transactions == 0));
     front.all_idle();
 }
 
@@ -293,7 +293,7 @@ pub fn a_failed_block_has_its_ways_out() {
 }
 
 pub fn the_shortest_expected_goes_first() {
-    let order = |options: &mut DoorOptions| {
+    let order = |options: &mut AdmissionOptions| {
         options.gate.classes[1].order = AdmissionOrder::ShortestExpected { patience: 1e6 };
     };
     let Some(front) = front(1, &[], order) else { return };
@@ -310,11 +310,11 @@ pub fn the_shortest_expected_goes_first() {
 }
 
 pub fn who_would_meet_at_a_row_waits_outside() {
-    let rule = |options: &mut DoorOptions| {
+    let rule = |options: &mut AdmissionOptions| {
         options.hot = HotRules::parse("a: update t set n = n + $1 where id = $key").unwrap();
     };
     let Some(front) = front(10, &[], rule) else { return };
-    let held_back = || front.door.view().unwrap().gate.classes[1].held_back;
+    let held_back = || front.admission.view().unwrap().gate.classes[1].held_back;
     front.runtime.block_on(async {
         let holder = front.client().await;
         holder
@@ -361,7 +361,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
         });
         assert_eq!(held_back, Some("0"));
     });
-    assert!(6 <= front.door.view().unwrap().gate.counters.held_back);
+    assert!(6 <= front.admission.view().unwrap().gate.counters.held_back);
     until_empty(&front);
 }
 
@@ -382,7 +382,7 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
             assert!(Duration::from_millis(ms) <= begun.elapsed());
         }
         client.batch_execute("set overtake.priority = low").await.unwrap();
-        assert_eq!(waiting(&front.door), 0);
+        assert_eq!(waiting(&front.admission), 0);
         holder.batch_execute("commit").await.unwrap();
         assert_eq!(spared(&client, "select 2").await, "2");
     });
@@ -459,8 +459,8 @@ pub fn settings_of_the_front_are_shown() {
 /// The server's own message would claim that a user has requested the cancel, which is not true.
 pub fn a_runaway_is_told_so() {
     let after = Duration::from_millis(20);
-    let cancel = |door: &mut DoorOptions| {
-        door.gate.classes[1].runaway = Some(::gate::Runaway { after, reaction: ::gate::Reaction::Cancel });
+    let cancel = |admission: &mut AdmissionOptions| {
+        admission.gate.classes[1].runaway = Some(::gate::Runaway { after, reaction: ::gate::Reaction::Cancel });
     };
     let Some(front) = front(1, &[], cancel) else { return };
     front.runtime.block_on(async {

@@ -5,7 +5,7 @@ use crate::admin::{cell, rows};
 use crate::support::{Front, Gate, value};
 use ::gate::GateSettings;
 use proxy::{PoolLimits, UpstreamOptions, WatchOptions};
-use server::{DoorOptions, Mode};
+use server::{AdmissionOptions, Mode};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use wirekit::cluster::Cluster;
 use wirekit::raw::{PATIENCE, Raw, query};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
-fn door(slots: u32, change: impl FnOnce(&mut GateSettings)) -> DoorOptions {
+fn admission(slots: u32, change: impl FnOnce(&mut GateSettings)) -> AdmissionOptions {
     let mut gate = GateSettings::of_priorities(slots);
     keep_slots(&mut gate);
     change(&mut gate);
-    DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }
+    AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() }
 }
 
 fn of(size: usize) -> UpstreamOptions {
@@ -41,14 +41,14 @@ pub fn who_waits_for_a_connection_takes_no_slot() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role ann login");
     let url = url(&cluster);
-    let front = Front::behind(cluster, &url, of(2), &door(4, |_| {}), |_| {});
+    let front = Front::behind(cluster, &url, of(2), &admission(4, |_| {}), |_| {});
     let mut holders: Vec<_> = (0..2).map(|_| raw(&front, "postgres", "postgres")).collect();
     holders.iter_mut().for_each(|holder| drop(holder.ask(&query("begin; select 1"))));
     let mut other = raw(&front, "ann", "template1");
     let mut waiters: Vec<_> = (0..4).map(|_| front.raw()).collect();
     waiters.iter_mut().for_each(|waiter| waiter.send(&query("select 7 as a")));
-    front.runtime.block_on(until("they wait", || waiting(&front.door) == 4));
-    assert_eq!(front.door.view().unwrap().gate.slots, 2, "who waits for a connection holds a slot");
+    front.runtime.block_on(until("they wait", || waiting(&front.admission) == 4));
+    assert_eq!(front.admission.view().unwrap().gate.slots, 2, "who waits for a connection holds a slot");
     assert_eq!(other.ask(&query("select 8 as a")), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
     front.runtime.block_on(async {
         let admin = front.try_client("dbname=overtake").await.unwrap();
@@ -74,7 +74,7 @@ pub fn the_wait_for_a_connection_has_an_end() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
     let short = Duration::from_millis(300);
-    let class = door(4, |gate| gate.classes[1].wait_max = Some(short));
+    let class = admission(4, |gate| gate.classes[1].wait_max = Some(short));
     let watching = WatchOptions { patience: short, ..WatchOptions::default() };
     let fronts = [
         (
@@ -83,16 +83,16 @@ pub fn the_wait_for_a_connection_has_an_end() {
         ),
         (
             "E(ERROR|53300|no connection to the server became free",
-            Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &door(4, |_| {}), |_| {}),
+            Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &admission(4, |_| {}), |_| {}),
         ),
         (
             "E(FATAL|08P01|query_wait_timeout",
-            Gate::behind(&url, UpstreamOptions { query_wait: Some(short), ..of(1) }, &door(4, |_| {}), |_| {}),
+            Gate::behind(&url, UpstreamOptions { query_wait: Some(short), ..of(1) }, &admission(4, |_| {}), |_| {}),
         ),
         // This also holds where no gate limits anything.
         (
             "E(ERROR|53300|no connection to the server became free",
-            Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &DoorOptions::default(), |_| {}),
+            Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &AdmissionOptions::default(), |_| {}),
         ),
     ];
     for (wanted, gate) in fronts {
@@ -119,7 +119,7 @@ pub fn a_line_that_moves_is_waited_in() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
     let watching = WatchOptions { patience: Duration::from_secs(2), ..WatchOptions::default() };
-    let gate = Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &door(40, |_| {}), |_| {});
+    let gate = Gate::behind(&url, UpstreamOptions { watching, ..of(1) }, &admission(40, |_| {}), |_| {});
     let begun = Instant::now();
     let mut all: Vec<_> = (0..30).map(|_| gate.raw()).collect();
     all.iter_mut().for_each(|raw| raw.send(&query("select 'a' || pg_sleep(0.1) as a")));
@@ -134,8 +134,8 @@ pub fn a_line_that_moves_is_waited_in() {
 pub fn a_connection_goes_to_the_most_important() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
-    for door in [door(8, |_| {}), DoorOptions::default()] {
-        let gate = Gate::behind(&url, of(1), &door, |_| {});
+    for admission in [admission(8, |_| {}), AdmissionOptions::default()] {
+        let gate = Gate::behind(&url, of(1), &admission, |_| {});
         gate.runtime.block_on(async {
             let holder = gate.client().await;
             holder.batch_execute("drop table if exists t; create table t (a int, at timestamptz)").await.unwrap();
@@ -173,14 +173,14 @@ pub fn a_server_without_room_takes_no_slots() {
     let Some(cluster) = Cluster::start("") else { return };
     cluster.ask("create role few login connection limit 1");
     let url = url(&cluster);
-    let front = Front::behind(cluster, &url, of(8), &door(3, |_| {}), |_| {});
+    let front = Front::behind(cluster, &url, of(8), &admission(3, |_| {}), |_| {});
     let mut holder = raw(&front, "few", "postgres");
     assert!(holder.ask(&query("begin; select 1 as a")).ends_with("Z(T)"));
     let mut waiters: Vec<_> = (0..4).map(|_| raw(&front, "few", "postgres")).collect();
     waiters.iter_mut().for_each(|waiter| waiter.send(&query("select 7 as a")));
-    front
-        .runtime
-        .block_on(until("they wait", || waiting(&front.door) == 4 && front.door.view().unwrap().gate.slots == 1));
+    front.runtime.block_on(until("they wait", || {
+        waiting(&front.admission) == 4 && front.admission.view().unwrap().gate.slots == 1
+    }));
     let mut other = front.raw();
     assert_eq!(other.ask(&query("select 8 as a")), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
     // As soon as the server has room, one of them gets the connection.
@@ -201,23 +201,23 @@ pub fn a_server_without_room_takes_no_slots() {
         assert!(said.starts_with("E(ERROR|53300|too many connections for role \"few\""), "{said}");
     }
     assert!(begun.elapsed() < PATIENCE);
-    front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
+    front.runtime.block_on(until("nobody is inside", || front.admission.view().unwrap().gate.transactions == 0));
 }
 
 /// A client that keeps its connection beyond its transaction keeps its place in the pool, and returns it once.
 pub fn who_keeps_a_connection_keeps_its_place() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
-    let front = Front::behind(cluster, &url, of(2), &door(1, |_| {}), |_| {});
+    let front = Front::behind(cluster, &url, of(2), &admission(1, |_| {}), |_| {});
     let mut keepers: Vec<_> = (0..2).map(|_| front.raw()).collect();
     for keeper in &mut keepers {
         assert_eq!(keeper.ask(&query("listen a")), "C(LISTEN) Z(I)");
     }
     let mut waiter = front.raw();
     waiter.send(&query("select 7 as a"));
-    front
-        .runtime
-        .block_on(until("it waits", || waiting(&front.door) == 1 && front.door.view().unwrap().gate.slots == 0));
+    front.runtime.block_on(until("it waits", || {
+        waiting(&front.admission) == 1 && front.admission.view().unwrap().gate.slots == 0
+    }));
     // They go on without asking for a place again; one that leaves returns its own.
     for keeper in &mut keepers {
         assert_eq!(keeper.ask(&query("select 8 as a")), "T(a:23:0) D(8) C(SELECT 1) Z(I)");
@@ -229,7 +229,7 @@ pub fn who_keeps_a_connection_keeps_its_place() {
         assert_eq!(waiter.ask(&query("select 7 as a")), "T(a:23:0) D(7) C(SELECT 1) Z(I)");
     }
     assert!(front.all_idle() <= 2);
-    front.runtime.block_on(until("nobody is inside", || front.door.view().unwrap().gate.transactions == 0));
+    front.runtime.block_on(until("nobody is inside", || front.admission.view().unwrap().gate.transactions == 0));
 }
 
 /// A login that has to ask the server waits for a connection no longer than a transaction.
@@ -237,7 +237,7 @@ pub fn a_login_waits_no_longer() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = url(&cluster);
     let watching = WatchOptions { patience: Duration::from_millis(200), ..WatchOptions::default() };
-    let front = Front::behind(cluster, &url, UpstreamOptions { watching, ..of(1) }, &door(4, |_| {}), |_| {});
+    let front = Front::behind(cluster, &url, UpstreamOptions { watching, ..of(1) }, &admission(4, |_| {}), |_| {});
     front.runtime.block_on(async {
         let holder = front.client().await;
         holder.batch_execute("begin; select 1").await.unwrap();

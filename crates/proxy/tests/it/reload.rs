@@ -3,7 +3,7 @@
 use crate::fake::{Fake, PRIMARY, STANDBY};
 use crate::support::{Front, Gate, try_value, value};
 use proxy::UpstreamOptions;
-use server::DoorOptions;
+use server::AdmissionOptions;
 use settings::Defaults;
 use settings::sources;
 use std::fs;
@@ -33,11 +33,11 @@ pub fn settings_are_read_again() {
         Ok(settings)
     };
     let settings = again().unwrap();
-    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let admission = AdmissionOptions::from_settings(&settings, "auto", false).unwrap();
     let options =
         UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
-    let front = Front::behind(cluster, &url, options, &door, |_| {});
-    let mpl = || front.door.view().unwrap().gate.mpl;
+    let front = Front::behind(cluster, &url, options, &admission, |_| {});
+    let mpl = || front.admission.view().unwrap().gate.mpl;
     front.runtime.block_on(async {
         let admin = front.try_client("dbname=overtake").await.unwrap();
         let client = front.try_client("application_name=till").await.unwrap();
@@ -72,9 +72,9 @@ pub fn settings_are_read_again() {
         let late = front.try_client("application_name=till").await.unwrap();
         assert_eq!(value(&late, "show overtake.priority").await, "high");
         // Statements that were prepared before are judged anew: there is room for one low one.
-        let class = |at: usize| front.door.view().unwrap().gate.classes[at].done;
+        let class = |at: usize| front.admission.view().unwrap().gate.classes[at].done;
         open.batch_execute("commit").await.unwrap();
-        until("it has left", || front.door.view().unwrap().gate.transactions == 0).await;
+        until("it has left", || front.admission.view().unwrap().gate.transactions == 0).await;
         let before = class(2);
         client.query(&prepared, &[]).await.unwrap();
         until("a low one is done", || class(2) == before + 1).await;
@@ -95,7 +95,7 @@ pub fn settings_are_read_again() {
         write("overtake.mpl = auto\novertake.mpl_min = 5\n");
         let pid = std::process::id().to_string();
         assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-        until("it is read", || front.door.mode() == server::Mode::Auto).await;
+        until("it is read", || front.admission.mode() == server::Mode::Auto).await;
         assert!(5 <= mpl());
         // The gate applies it before all of it is shown.
         let begun = Instant::now();
@@ -108,7 +108,7 @@ pub fn settings_are_read_again() {
 }
 
 /// Options of which this setting is reloaded with each RELOAD.
-fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, DoorOptions) {
+fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, AdmissionOptions) {
     let value = Arc::clone(value);
     let again = move || {
         let mut settings = Defaults::default();
@@ -116,8 +116,8 @@ fn read_again(name: &'static str, value: &Arc<AtomicU32>) -> (UpstreamOptions, D
         Ok(settings)
     };
     let settings = again().unwrap();
-    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
-    (UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() }, door)
+    let admission = AdmissionOptions::from_settings(&settings, "auto", false).unwrap();
+    (UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() }, admission)
 }
 
 /// Each of several servers has a gate, and all of them apply the settings.
@@ -125,8 +125,8 @@ pub fn settings_reach_each_gate() {
     let (one, two) = (Fake::new(PRIMARY), Fake::new(STANDBY));
     let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?sslmode=disable", one.port, two.port);
     let mpl = Arc::new(AtomicU32::new(3));
-    let (options, door) = read_again("overtake.mpl", &mpl);
-    let gate = Gate::behind(&url, options, &door, |_| {});
+    let (options, admission) = read_again("overtake.mpl", &mpl);
+    let gate = Gate::behind(&url, options, &admission, |_| {});
     gate.runtime.block_on(async {
         let admin = gate.try_client("dbname=overtake").await.unwrap();
         let limits = async || {
@@ -164,10 +164,10 @@ pub fn resets_count_at_once() {
         Ok(settings)
     };
     let settings = again().unwrap();
-    let door = DoorOptions::from_settings(&settings, "auto", false).unwrap();
+    let admission = AdmissionOptions::from_settings(&settings, "auto", false).unwrap();
     let options =
         UpstreamOptions { again: Some(Arc::new(again)), ..UpstreamOptions::from_settings(&settings).unwrap() };
-    let front = Front::behind(cluster, &url, options, &door, |_| {});
+    let front = Front::behind(cluster, &url, options, &admission, |_| {});
     front.runtime.block_on(async {
         let admin = front.try_client("dbname=overtake").await.unwrap();
         let login = async |user: &str| front.try_client(&format!("user={user} dbname=postgres")).await.unwrap();
@@ -209,8 +209,8 @@ pub fn pools_become_smaller() {
     let Some(cluster) = Cluster::start("") else { return };
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
     let size = Arc::new(AtomicU32::new(4));
-    let (options, door) = read_again("overtake.upstream_pool", &size);
-    let front = Front::behind(cluster, &url, options, &door, |_| {});
+    let (options, admission) = read_again("overtake.upstream_pool", &size);
+    let front = Front::behind(cluster, &url, options, &admission, |_| {});
     front.runtime.block_on(async {
         let clients = [front.client().await, front.client().await, front.client().await, front.client().await];
         let all = async |text: &str| {

@@ -1,7 +1,7 @@
 //! Proxy in front of a real PostgreSQL 15.
 
 use proxy::{PoolLimits, Upstream, UpstreamOptions};
-use server::{Config, Door, DoorOptions, Mode, Server};
+use server::{Admission, AdmissionOptions, Config, Mode, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -13,7 +13,7 @@ use wirekit::raw::{PATIENCE, Raw};
 pub struct Gate {
     pub runtime: Runtime,
     pub upstream: Upstream,
-    pub door: Door,
+    pub admission: Admission,
     pub address: SocketAddr,
 }
 
@@ -71,7 +71,13 @@ impl Front {
         gate: ::gate::GateSettings,
         change: impl FnOnce(&mut Config),
     ) -> Front {
-        Front::behind(cluster, url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+        Front::behind(
+            cluster,
+            url,
+            options,
+            &AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() },
+            change,
+        )
     }
 
     /// Proxy with this admission control.
@@ -79,10 +85,10 @@ impl Front {
         cluster: Cluster,
         url: &str,
         options: impl Into<UpstreamOptions>,
-        door: &DoorOptions,
+        admission: &AdmissionOptions,
         change: impl FnOnce(&mut Config),
     ) -> Front {
-        Front { gate: Gate::behind(url, options, door, change), cluster }
+        Front { gate: Gate::behind(url, options, admission, change), cluster }
     }
 }
 
@@ -94,17 +100,17 @@ impl Gate {
         change: impl FnOnce(&mut Config),
     ) -> Gate {
         let gate = ::gate::GateSettings::of_priorities(u32::try_from(slots).unwrap());
-        Gate::behind(url, options, &DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }, change)
+        Gate::behind(url, options, &AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() }, change)
     }
 
     /// Proxy with this admission control.
     pub fn behind(
         url: &str,
         options: impl Into<UpstreamOptions>,
-        door: &DoorOptions,
+        admission: &AdmissionOptions,
         change: impl FnOnce(&mut Config),
     ) -> Gate {
-        Gate::served(url, options, door, change, std::future::pending())
+        Gate::served(url, options, admission, change, std::future::pending())
     }
 
     /// Proxy that serves until this future is ready.
@@ -113,27 +119,27 @@ impl Gate {
         options: impl Into<UpstreamOptions>,
         end: impl Future<Output = ()> + Send + 'static,
     ) -> Gate {
-        let door = DoorOptions { mode: Mode::Fixed, ..DoorOptions::default() };
-        Gate::served(url, options, &door, |_| {}, end)
+        let admission = AdmissionOptions { mode: Mode::Fixed, ..AdmissionOptions::default() };
+        Gate::served(url, options, &admission, |_| {}, end)
     }
 
     fn served(
         url: &str,
         options: impl Into<UpstreamOptions>,
-        door: &DoorOptions,
+        admission: &AdmissionOptions,
         change: impl FnOnce(&mut Config),
         end: impl Future<Output = ()> + Send + 'static,
     ) -> Gate {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let door = Door::new(door).unwrap();
-        let upstream = Upstream::new(url.parse().unwrap(), options, door.clone()).unwrap();
+        let admission = Admission::new(admission).unwrap();
+        let upstream = Upstream::new(url.parse().unwrap(), options, admission.clone()).unwrap();
         let listen = vec!["127.0.0.1:0".parse().unwrap()];
-        let mut config = Config { listen, door: door.clone(), ..Config::default() };
+        let mut config = Config { listen, admission: admission.clone(), ..Config::default() };
         change(&mut config);
         let server = Server::bind(config, upstream.clone()).unwrap();
         let address = server.addresses().unwrap()[0];
         runtime.spawn(server.run(end));
-        Gate { runtime, upstream, door, address }
+        Gate { runtime, upstream, admission, address }
     }
 
     /// Connects a driver.

@@ -19,13 +19,13 @@ fn narrow(slots: u32, change: impl FnOnce(&mut Config)) -> Option<Front> {
 }
 
 fn lent(front: &Front) -> usize {
-    front.door.view().unwrap().gate.classes.iter().map(|class| class.lent).sum()
+    front.admission.view().unwrap().gate.classes.iter().map(|class| class.lent).sum()
 }
 
 /// Asserts that no transaction is inside, and no connection is in use.
 fn nothing_is_left(front: &Front) {
     front.runtime.block_on(until("nobody is inside", || {
-        let gate = front.door.view().unwrap().gate;
+        let gate = front.admission.view().unwrap().gate;
         (gate.transactions, gate.slots, gate.extras) == (0, 0, 0)
     }));
     front.all_idle();
@@ -44,7 +44,7 @@ pub fn a_slow_reader_has_all_of_it() {
     });
     let mut is_counted = false;
     reads_all(&mut slow, || {
-        let gate = front.door.view().unwrap().gate;
+        let gate = front.admission.view().unwrap().gate;
         is_counted |= gate.slots == 1 && gate.classes.iter().all(|class| class.lent == 0);
     });
     assert!(is_counted, "it went on without a slot");
@@ -109,7 +109,7 @@ pub fn who_reads_nothing_for_too_long_is_gone() {
     let Some(front) = narrow(1, |config| config.send_timeout = Some(Duration::from_millis(700))) else { return };
     let mut silent = front.raw();
     silent.send(&query(&large()));
-    front.runtime.block_on(until("it is inside", || front.door.view().unwrap().gate.transactions == 1));
+    front.runtime.block_on(until("it is inside", || front.admission.view().unwrap().gate.transactions == 1));
     nothing_is_left(&front);
     let mut taken = 0;
     let mut bytes = vec![0; 1 << 16];

@@ -61,7 +61,7 @@ pub fn the_resource_that_dominates_is_named() {
         assert!(0.5 < number("processor", "share") && 1.0 < number("processor", "demand_ms"), "{found:?}");
         // The server is on this host, and may use one of its processors.
         assert!(0.0 < number("processor", "host_busy") && number("processor", "host_busy") <= 1.0, "{found:?}");
-        assert_eq!(front.door.view().unwrap().processors, 1);
+        assert_eq!(front.admission.view().unwrap().processors, 1);
         // One transaction holds a lock and waits for its client; others wait for it.
         let holder = front.client().await;
         holder.batch_execute("begin; update t set a = 2").await.unwrap();
@@ -109,7 +109,7 @@ pub fn who_waits_for_itself_is_let_in_at_once() {
         until(&admin, "show resources", waits).await;
         // The first one's client goes on when this is answered, which the gate holds back.
         two.batch_execute("select 1").await.unwrap();
-        assert_eq!(front.door.view().unwrap().gate.counters.extra, 1);
+        assert_eq!(front.admission.view().unwrap().gate.counters.extra, 1);
         one.batch_execute("commit").await.unwrap();
         stuck.await.unwrap().unwrap();
     });
@@ -127,7 +127,7 @@ fn extra_beside_a_long_statement(user: &str) -> Option<u64> {
         let (long, short) = (front.client().await, front.client().await);
         let sleeps = tokio::spawn(async move { long.batch_execute("select pg_sleep(1.5)").await });
         let begun = Instant::now();
-        while front.door.view().unwrap().gate.slots == 0 {
+        while front.admission.view().unwrap().gate.slots == 0 {
             assert!(begun.elapsed() < PATIENCE);
             tokio::task::yield_now().await;
         }
@@ -135,7 +135,7 @@ fn extra_beside_a_long_statement(user: &str) -> Option<u64> {
         sleeps.await.unwrap().unwrap();
     });
     front.all_idle();
-    Some(front.door.view().unwrap().gate.counters.extra)
+    Some(front.admission.view().unwrap().gate.counters.extra)
 }
 
 pub fn a_long_statement_is_no_stall() {

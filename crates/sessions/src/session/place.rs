@@ -100,7 +100,7 @@ impl Session {
             (sql, made)
         };
         let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
-        let state = self.seen.set_below(is_below);
+        let state = self.activity.set_below(is_below);
         let run = async {
             match is_below {
                 true => below.run(&lift, job).await,
@@ -108,7 +108,7 @@ impl Session {
             }
         };
         let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
-        self.seen.restore(state);
+        self.activity.restore(state);
         let (sql, made) = done.ok_or(Gone::Fault)?;
         self.sql.give_back(sql);
         self.drop_leavings();
@@ -177,7 +177,7 @@ impl Session {
         };
         let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
         let dispatch = self.dispatch;
-        let state = self.seen.set_below(is_below && dispatch == Dispatch::Spot);
+        let state = self.activity.set_below(is_below && dispatch == Dispatch::Spot);
         let run = async {
             match dispatch {
                 Dispatch::Worker => workers.run(class, job).await,
@@ -213,7 +213,7 @@ impl Session {
                 (Next::Piece(_), None) => {}
             }
         };
-        self.seen.restore(state);
+        self.activity.restore(state);
         let (mut sql, own, run, queued) = done.ok_or(Gone::Fault)?;
         sql.stream_to(Destination::Whole);
         self.spent.wait += queued;
@@ -231,7 +231,7 @@ impl Session {
     /// ended the session meanwhile.
     pub(crate) fn unless_ended<R>(&self, run: SqlResult<R>) -> Result<R, Stop> {
         let is_cancelled = run.as_ref().is_err_and(|error| error.state() == SqlState::QUERY_CANCELED);
-        if self.seen.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
+        if self.activity.end.is_ended() || (is_cancelled && self.conn.is_ending()) {
             return Err(Gone::Server.into());
         }
         Ok(run?)

@@ -78,7 +78,7 @@ async fn an_execution_is_one_read_and_one_write() {
     let sql = database.connect(settings::Connect { user, database: name, ..Default::default() }).unwrap();
     let (bells, _heard) = Bells::new().unwrap();
     let stats = Arc::new(Stats::default());
-    let seen = stats.enter(SessionStats::new(1, "postgres", "postgres", None, &TimeSource::system()));
+    let activity = stats.enter(SessionStats::new(1, "postgres", "postgres", None, &TimeSource::system()));
     let workers = Workers::new(1, || {}).unwrap();
     let below = Arc::new(Below::start(&(Arc::new(|| {}) as server::network::ThreadStart)).unwrap());
     let limits = SessionLimits {
@@ -87,9 +87,9 @@ async fn an_execution_is_one_read_and_one_write() {
         dispatch: Dispatch::Spot,
         workers,
         below,
-        door: Door::default(),
+        admission: Admission::default(),
     };
-    let session = tokio::spawn(Session::new(conn, sql, bells.waiter(), limits, (stats, seen)).serve());
+    let session = tokio::spawn(Session::new(conn, sql, bells.waiter(), limits, (stats, activity)).serve());
     let (_, writes) = cost(&mut client, &counts, &[parse("s", "select 1 as n", &[]), sync()].concat(), 2).await;
     // `ReadyForQuery` at the start of the session, and the answer.
     assert!(writes <= 2);

@@ -2,7 +2,7 @@
 
 use crate::real::Real;
 use ::gate::GateSettings;
-use server::{Door, DoorOptions, Mode};
+use server::{Admission, AdmissionOptions, Mode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
@@ -10,16 +10,17 @@ use wirekit::raw::{message, query};
 use wirekit::waits::{keep_slots, state, until, waiting};
 
 /// Starts a server that admits one transaction at a time.
-pub fn narrow(change: impl FnOnce(&mut GateSettings)) -> (Real, Door) {
+pub fn narrow(change: impl FnOnce(&mut GateSettings)) -> (Real, Admission) {
     let mut gate = GateSettings::of_priorities(1);
     gate.knows_stalls = true;
     change(&mut gate);
-    let door = Door::new(&DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }).unwrap();
-    (Real::with("", |config| config.door = door.clone()), door)
+    let admission =
+        Admission::new(&AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() }).unwrap();
+    (Real::with("", |config| config.admission = admission.clone()), admission)
 }
 
 pub fn one_at_a_time_and_the_important_first() {
-    let (real, door) = narrow(keep_slots);
+    let (real, admission) = narrow(keep_slots);
     real.runtime.block_on(async {
         let holder = real.client().await;
         holder.batch_execute("create table t (a int, at timestamptz)").await.unwrap();
@@ -32,7 +33,7 @@ pub fn one_at_a_time_and_the_important_first() {
                 let client = Arc::clone(&client);
                 tokio::spawn(async move { client.batch_execute(&text).await })
             };
-            until("it waits", || waiting(&door) == at + 1).await;
+            until("it waits", || waiting(&admission) == at + 1).await;
             sessions.push((client, task));
         }
         holder.batch_execute("commit").await.unwrap();
@@ -42,19 +43,19 @@ pub fn one_at_a_time_and_the_important_first() {
         let rows = holder.query("select a from t order by at", &[]).await.unwrap();
         assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [0, 3, 2, 1]);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 /// Waits until no transaction is admitted, and none waits.
-pub fn until_empty(real: &Real, door: &Door) {
+pub fn until_empty(real: &Real, admission: &Admission) {
     real.runtime.block_on(until("nobody is inside", || {
-        let view = door.view().unwrap().gate;
+        let view = admission.view().unwrap().gate;
         view.slots == 0 && view.transactions == 0 && view.extras == 0
     }));
 }
 
 pub fn who_waits_can_be_cancelled_or_go() {
-    let (real, door) = narrow(keep_slots);
+    let (real, admission) = narrow(keep_slots);
     real.runtime.block_on(async {
         let holder = real.client().await;
         holder.batch_execute("begin; select 1").await.unwrap();
@@ -63,28 +64,28 @@ pub fn who_waits_can_be_cancelled_or_go() {
             let client = Arc::clone(&client);
             tokio::spawn(async move { client.batch_execute("select 2").await })
         };
-        until("it waits", || waiting(&door) == 1).await;
+        until("it waits", || waiting(&admission) == 1).await;
         client.cancel_token().cancel_query(NoTls).await.unwrap();
         assert_eq!(state(&statement.await.unwrap().unwrap_err()), "57014");
-        until("it has left", || waiting(&door) == 0).await;
+        until("it has left", || waiting(&admission) == 0).await;
         // A client that disconnects is noticed while it waits.
         let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
         let (gone, connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
         let connection = tokio::spawn(async { drop(connection.await) });
         let task = tokio::spawn(async move { gone.batch_execute("select 3").await });
-        until("it waits", || waiting(&door) == 1).await;
+        until("it waits", || waiting(&admission) == 1).await;
         connection.abort();
         assert!(task.await.unwrap().unwrap_err().is_closed());
-        until("it has left", || waiting(&door) == 0).await;
+        until("it has left", || waiting(&admission) == 0).await;
         // The session whose statement was cancelled goes on.
         holder.batch_execute("commit").await.unwrap();
         client.batch_execute("select 4").await.unwrap();
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn who_dies_inside_leaves() {
-    let (real, door) = narrow(keep_slots);
+    let (real, admission) = narrow(keep_slots);
     real.runtime.block_on(async {
         for text in ["begin; select 1", "begin; select 1/0", "begin; create table u (a int)"] {
             let holder = real.client().await;
@@ -100,29 +101,29 @@ pub fn who_dies_inside_leaves() {
         }
         client.query("select 1", &[]).await.unwrap();
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn an_idle_transaction_lends_its_slot() {
-    let (real, door) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
+    let (real, admission) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
     real.runtime.block_on(async {
         let holder = real.client().await;
         holder.batch_execute("create table t (a int primary key)").await.unwrap();
         holder.batch_execute("begin; insert into t values (1)").await.unwrap();
         real.client().await.batch_execute("select 2").await.unwrap();
         holder.batch_execute("insert into t values (2); commit").await.unwrap();
-        assert!(0 < door.view().unwrap().gate.counters.lent);
+        assert!(0 < admission.view().unwrap().gate.counters.lent);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 /// A client that reads nothing lends its slot, can be ended, and gets all of its result when it reads.
 pub fn who_reads_nothing_lends_its_slot() {
-    let (real, door) = narrow(|gate| {
+    let (real, admission) = narrow(|gate| {
         (gate.lend_after, gate.stall_patience) = (Some(Duration::from_millis(5)), None);
     });
     let large = wirekit::waits::large();
-    let lent = || door.view().unwrap().gate.classes.iter().map(|class| class.lent).sum::<usize>();
+    let lent = || admission.view().unwrap().gate.classes.iter().map(|class| class.lent).sum::<usize>();
     let mut slow = real.raw_client();
     slow.send(&query(&large));
     real.runtime.block_on(until("the slot is lent", || lent() == 1));
@@ -138,7 +139,7 @@ pub fn who_reads_nothing_lends_its_slot() {
     });
     wirekit::waits::reads_all(&mut slow, || {});
     assert_eq!(slow.answer(), "Z(I)");
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 /// A request is answered even if the client sends `Terminate` right after it.
@@ -151,7 +152,7 @@ pub fn who_says_good_bye_at_once_is_answered() {
 }
 
 pub fn who_is_waited_for_inside_gets_an_extra_slot() {
-    let (real, door) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
+    let (real, admission) = narrow(|gate| gate.lend_after = Some(Duration::from_millis(5)));
     real.runtime.block_on(async {
         let holder = real.client().await;
         holder.batch_execute("create table t (a int primary key); insert into t values (1)").await.unwrap();
@@ -160,19 +161,19 @@ pub fn who_is_waited_for_inside_gets_an_extra_slot() {
         let waiter = real.client().await;
         let task = tokio::spawn(async move { waiter.batch_execute("update t set a = 3").await });
         until("it is inside", || {
-            door.view().unwrap().gate.classes[1].lent == 1 && door.view().unwrap().gate.slots == 1
+            admission.view().unwrap().gate.classes[1].lent == 1 && admission.view().unwrap().gate.slots == 1
         })
         .await;
         holder.batch_execute("commit").await.unwrap();
         task.await.unwrap().unwrap();
-        let counters = door.view().unwrap().gate.counters;
+        let counters = admission.view().unwrap().gate.counters;
         assert_eq!(counters.extra, 1, "{counters:?}");
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn who_is_turned_away_is_told_why() {
-    let (real, door) = narrow(|gate| {
+    let (real, admission) = narrow(|gate| {
         keep_slots(gate);
         gate.classes[2].wait_max = Some(Duration::from_millis(5));
         gate.classes[1].queue_max = Some(0);
@@ -200,11 +201,11 @@ pub fn who_is_turned_away_is_told_why() {
         holder.batch_execute("commit").await.unwrap();
         client.batch_execute("select 2").await.unwrap();
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn who_runs_for_too_long_is_cancelled() {
-    let (real, door) = narrow(|gate| {
+    let (real, admission) = narrow(|gate| {
         let reaction = ::gate::Reaction::Cancel;
         gate.classes[1].runaway = Some(::gate::Runaway { after: Duration::from_millis(20), reaction });
     });
@@ -218,11 +219,11 @@ pub fn who_runs_for_too_long_is_cancelled() {
         assert!(error.hint().unwrap().contains("overtake.gate_classes"), "{error:?}");
         // A transaction that waits for its client uses no run time.
         client.batch_execute("begin; select 1").await.unwrap();
-        until("its slot is lent", || door.view().unwrap().gate.counters.lent == 1).await;
+        until("its slot is lent", || admission.view().unwrap().gate.counters.lent == 1).await;
         client.batch_execute("select 2; commit").await.unwrap();
-        assert_eq!(door.view().unwrap().gate.counters.cancelled, 1);
+        assert_eq!(admission.view().unwrap().gate.counters.cancelled, 1);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn the_gate_shows_itself() {

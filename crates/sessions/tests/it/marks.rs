@@ -4,31 +4,31 @@
 use crate::gate::{narrow, until_empty};
 use crate::real::Real;
 use ::gate::{AdmissionOrder, GateSettings};
-use server::{Door, DoorOptions, HotRules, Mode};
+use server::{Admission, AdmissionOptions, HotRules, Mode};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_postgres::SimpleQueryMessage;
 use wirekit::waits::{keep_slots, state, until, waiting};
 
 /// Starts a server with these rules that admits `mpl` transactions at a time.
-fn real(mpl: u32, settings: &str, change: impl FnOnce(&mut DoorOptions)) -> (Real, Door) {
+fn real(mpl: u32, settings: &str, change: impl FnOnce(&mut AdmissionOptions)) -> (Real, Admission) {
     let mut gate = GateSettings::of_priorities(mpl);
     gate.knows_stalls = true;
     keep_slots(&mut gate);
-    let mut options = DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() };
+    let mut options = AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() };
     change(&mut options);
-    let door = Door::new(&options).unwrap();
-    (Real::with(settings, |config| config.door = door.clone()), door)
+    let admission = Admission::new(&options).unwrap();
+    (Real::with(settings, |config| config.admission = admission.clone()), admission)
 }
 
 /// Returns the number of transactions that wait for hot keys.
-fn held_back(door: &Door) -> usize {
-    door.view().unwrap().gate.classes.iter().map(|class| class.held_back).sum()
+fn held_back(admission: &Admission) -> usize {
+    admission.view().unwrap().gate.classes.iter().map(|class| class.held_back).sum()
 }
 
 /// Runs these texts, in this order, while the only slot is taken. Returns the order in which they were completed, by
 /// the times that they return.
-async fn order_of(real: &Real, door: &Door, texts: &[&'static str]) -> Vec<&'static str> {
+async fn order_of(real: &Real, admission: &Admission, texts: &[&'static str]) -> Vec<&'static str> {
     let holder = real.client().await;
     holder.batch_execute("begin; select 1").await.unwrap();
     let done = Arc::new(Mutex::new(Vec::new()));
@@ -48,7 +48,7 @@ async fn order_of(real: &Real, door: &Door, texts: &[&'static str]) -> Vec<&'sta
             };
             done.lock().unwrap().push((at, text));
         }));
-        until("it waits", || waiting(door) == at + 1).await;
+        until("it waits", || waiting(admission) == at + 1).await;
     }
     holder.batch_execute("commit").await.unwrap();
     for task in tasks {
@@ -62,18 +62,18 @@ async fn order_of(real: &Real, door: &Door, texts: &[&'static str]) -> Vec<&'sta
 pub fn rules_look_at_tags_and_fingerprints() {
     let rules =
         "overtake.priority_rules = high tag.action=pay%; low fingerprint=\"select clock_timestamp()::text, 1 as low\"";
-    let (real, door) = real(1, rules, |_| {});
+    let (real, admission) = real(1, rules, |_| {});
     let pays = "begin; select clock_timestamp()::text /*action='pay%20out'*/; select 1; commit";
     let texts = ["SELECT clock_timestamp()::text, 7 AS low", "select clock_timestamp()::text, 'first'", pays];
     real.runtime.block_on(async {
-        let done = order_of(&real, &door, &texts).await;
+        let done = order_of(&real, &admission, &texts).await;
         assert_eq!(done, [texts[2], texts[1], texts[0]]);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn the_shortest_expected_goes_first() {
-    let (real, door) = real(1, "", |options| {
+    let (real, admission) = real(1, "", |options| {
         options.gate.classes[1].order = AdmissionOrder::ShortestExpected { patience: 1e6 };
     });
     real.runtime.block_on(async {
@@ -83,13 +83,13 @@ pub fn the_shortest_expected_goes_first() {
             client.query(&format!("select clock_timestamp()::text, {number}"), &[]).await.unwrap();
         }
         let texts = ["select clock_timestamp()::text, pg_sleep(0.01)", "select clock_timestamp()::text, 3"];
-        assert_eq!(order_of(&real, &door, &texts).await, [texts[1], texts[0]]);
+        assert_eq!(order_of(&real, &admission, &texts).await, [texts[1], texts[0]]);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn who_would_meet_at_a_row_waits_outside() {
-    let (real, door) = real(10, "", |options| {
+    let (real, admission) = real(10, "", |options| {
         options.hot = HotRules::parse("a: update t set n = n + $1 where id = $key").unwrap();
     });
     real.runtime.block_on(async {
@@ -110,7 +110,7 @@ pub fn who_would_meet_at_a_row_waits_outside() {
                     1
                 }),
             ];
-            until("both wait", || held_back(&door) == 2).await;
+            until("both wait", || held_back(&admission) == 2).await;
             // Another row has another key, and so has a session that sets one.
             let other = real.client().await;
             other.execute(update, &[&1, &8]).await.unwrap();
@@ -127,11 +127,11 @@ pub fn who_would_meet_at_a_row_waits_outside() {
         let row = holder.query_one("select n from t where id = 7", &[]).await.unwrap();
         assert_eq!(row.get::<_, i32>(0), 14);
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn a_wait_at_the_gate_is_part_of_the_time() {
-    let (real, door) = narrow(keep_slots);
+    let (real, admission) = narrow(keep_slots);
     real.runtime.block_on(async {
         let (holder, client) = (real.client().await, real.client().await);
         holder.batch_execute("begin; select 1").await.unwrap();
@@ -142,50 +142,50 @@ pub fn a_wait_at_the_gate_is_part_of_the_time() {
         let error = error.as_db_error().unwrap();
         assert_eq!(error.message(), "canceling statement due to statement timeout");
         assert!(error.detail().unwrap().contains("at the gate"), "{error:?}");
-        assert_eq!(waiting(&door), 0);
+        assert_eq!(waiting(&admission), 0);
         // lock_timeout does not count the wait, which is part of the statement's time.
         let client = real.client().await;
         client.batch_execute("set statement_timeout = '3s'; set lock_timeout = '10ms'").await.unwrap();
         let begun = Instant::now();
         let sleeps = tokio::spawn(async move { client.batch_execute("select pg_sleep(60)").await });
         until("it has waited for most of its time", || Duration::from_secs(2) <= begun.elapsed()).await;
-        assert_eq!(waiting(&door), 1);
+        assert_eq!(waiting(&admission), 1);
         holder.batch_execute("commit").await.unwrap();
         let error = sleeps.await.unwrap().unwrap_err();
         assert_eq!(error.as_db_error().unwrap().message(), "canceling statement due to statement timeout");
         assert!(begun.elapsed() < Duration::from_millis(4_800), "{:?}", begun.elapsed());
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }
 
 pub fn the_gate_is_told_something_else() {
-    let (real, door) = real(1, "", |_| {});
+    let (real, admission) = real(1, "", |_| {});
     real.runtime.block_on(async {
         let (holder, client) = (real.client().await, real.client().await);
         holder.batch_execute("begin; select 1").await.unwrap();
         let waits = tokio::spawn(async move { client.batch_execute("select 2").await });
-        until("it waits", || waiting(&door) == 1).await;
+        until("it waits", || waiting(&admission) == 1).await;
         let options = |mpl: u32| {
             let mut gate = GateSettings::of_priorities(mpl);
             keep_slots(&mut gate);
-            DoorOptions { mode: Mode::Fixed, gate, ..DoorOptions::default() }
+            AdmissionOptions { mode: Mode::Fixed, gate, ..AdmissionOptions::default() }
         };
         // Options that make no valid gate leave it as it was.
         let mut wrong = options(2);
         wrong.gate.classes[0].weight = 0;
-        assert!(door.change(&wrong).is_err());
-        assert_eq!((waiting(&door), door.change(&DoorOptions::default())), (1, Ok(false)));
-        assert_eq!(door.change(&options(2)), Ok(true));
+        assert!(admission.change(&wrong).is_err());
+        assert_eq!((waiting(&admission), admission.change(&AdmissionOptions::default())), (1, Ok(false)));
+        assert_eq!(admission.change(&options(2)), Ok(true));
         waits.await.unwrap().unwrap();
         holder.batch_execute("commit").await.unwrap();
         // A new bound on waits applies to transactions that come later.
         let mut bounded = options(1);
         bounded.gate.classes[1].wait_max = Some(Duration::from_millis(10));
-        door.change(&bounded).unwrap();
+        admission.change(&bounded).unwrap();
         let client = real.client().await;
         holder.batch_execute("begin; select 1").await.unwrap();
         assert_eq!(state(&client.batch_execute("select 2").await.unwrap_err()), "57014");
         holder.batch_execute("commit").await.unwrap();
     });
-    until_empty(&real, &door);
+    until_empty(&real, &admission);
 }

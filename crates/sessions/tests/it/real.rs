@@ -56,7 +56,7 @@ impl Real {
     pub fn with(settings: &str, change: impl FnOnce(&mut Config)) -> Real {
         Real::over(settings, change, |database, config| {
             let views = sessions::Views::new(config.stats.clone(), database.engine().clone());
-            views.let_in_by(config.door.clone());
+            views.let_in_by(config.admission.clone());
             database.with_provider(views)
         })
     }

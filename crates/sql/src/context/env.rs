@@ -4,7 +4,7 @@
 //! `set_config`.
 
 use super::names::SessionObjects;
-use super::naps::Naps;
+use super::sleeps::Sleeps;
 use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
 use settings::{Settings, VERSION};
@@ -33,7 +33,7 @@ pub struct Env {
     pub(crate) settings: Arc<Settings>,
     /// The session's prepared statements and portals.
     pub(crate) names: Arc<dyn SessionObjects>,
-    pub(crate) naps: Naps,
+    pub(crate) sleeps: Sleeps,
     /// Clock of the session.
     time: TimeSource,
     /// Memory of the session's statements.
@@ -101,7 +101,7 @@ impl Env {
             backend_pid,
             settings,
             names,
-            naps: Naps::new(time.clone()),
+            sleeps: Sleeps::new(time.clone()),
             time,
             holdings: SessionHoldings::new(backend_pid),
             functions,
@@ -190,7 +190,7 @@ impl CallContext for Env {
     }
 
     fn sleep(&self, seconds: f64) -> SqlResult<()> {
-        self.naps.nap(seconds)
+        self.sleeps.sleep(seconds)
     }
 
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {

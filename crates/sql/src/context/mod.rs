@@ -5,11 +5,11 @@
 mod env;
 mod kept;
 mod names;
-mod naps;
 mod set_values;
+mod sleeps;
 
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};
-pub(crate) use naps::{Naps, TakeBackReason};
 pub(crate) use set_values::{value_of, zone_value};
+pub(crate) use sleeps::{Sleeps, TakeBackReason};

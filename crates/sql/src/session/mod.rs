@@ -18,7 +18,6 @@ pub(crate) mod explain;
 mod locking;
 mod maintain;
 pub(crate) mod names;
-pub(crate) mod naps;
 mod once;
 mod parked;
 mod parts;
@@ -27,6 +26,7 @@ mod queries;
 mod run;
 mod server;
 pub(crate) mod set;
+pub(crate) mod sleeps;
 mod stream;
 mod transaction;
 mod unbound;
@@ -43,7 +43,6 @@ use engine::{Engine, SessionOptions};
 use locked::RwLocked;
 use names::SessionNames;
 pub use names::{ChangedNames, bytes_of_rows};
-pub use naps::Nap;
 pub use parked::{Parked, Step};
 pub use parts::{StatementText, parts};
 use query::analytics::Analytics;
@@ -55,6 +54,7 @@ use settings::Connect;
 use settings::Settings;
 use settings::roles::Roles;
 use settings::roles::change::Changed;
+pub use sleeps::Sleep;
 use stage::Class;
 use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -282,10 +282,10 @@ pub struct Session {
     /// Latest failed binding, if an uncommitted definition may be the cause.
     unbound: Option<unbound::FailedBinding>,
     /// Sleep of the statement under way.
-    nap: Option<naps::Nap>,
+    sleep: Option<sleeps::Sleep>,
     /// Time limit of the next statement on a thread where it delays others.
-    stay: naps::StayLimit,
-    bed: Arc<naps::SessionSleep>,
+    stay: sleeps::StayLimit,
+    sleeper: Arc<sleeps::SessionSleep>,
     /// Query that runs as analytics.
     analysis: queries::AnalysisGuard,
     /// Destination for the rows of the next portal.
@@ -384,7 +384,7 @@ impl Database {
         // No settings have this version, so the first statement makes its environment and search path.
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
-        let watch = Arc::new(run::EngineWatch(engine.canceller(), env.naps.clone()));
+        let watch = Arc::new(run::EngineWatch(engine.canceller(), env.sleeps.clone()));
         Ok(Session {
             database: self.clone(),
             time: self.time.clone(),
@@ -413,9 +413,9 @@ impl Database {
             is_timed: false,
             running: None,
             unbound: None,
-            nap: None,
-            stay: naps::StayLimit::default(),
-            bed: naps::SessionSleep::new(self.time.clone()),
+            sleep: None,
+            stay: sleeps::StayLimit::default(),
+            sleeper: sleeps::SessionSleep::new(self.time.clone()),
             analysis: queries::AnalysisGuard::default(),
             destination: Destination::Whole,
             explaining: None,
@@ -489,7 +489,7 @@ impl Session {
                 self.explaining = None;
                 self.running = None;
                 self.is_parked = false;
-                self.end_nap();
+                self.end_sleep();
                 self.fail();
             }
         }

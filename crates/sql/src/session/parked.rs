@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::analysis::Analysis;
-use super::naps::Nap;
+use super::sleeps::Sleep;
 use engine::{Ticket, Wake};
 use statement::outcome::CopyShape;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub enum Parked {
     /// Rows of a cursor's analytical run; the time limit of the statement.
     Rows(Arc<Analysis>, Option<Instant>),
     /// End of a sleep.
-    Nap(Nap),
+    Sleep(Sleep),
     /// No event: the statement is to be continued on another thread, where it delays no others; see
     /// [`stay_for`](super::Session::stay_for).
     Elsewhere,
@@ -42,7 +42,7 @@ impl Parked {
     /// Returns the time at which the wait ends at the latest. The caller has to watch it.
     pub fn until(&self) -> Option<Instant> {
         match self {
-            Parked::Nap(nap) => Some(nap.until()),
+            Parked::Sleep(sleep) => Some(sleep.until()),
             Parked::Rows(_, until) => *until,
             Parked::Lock(_) | Parked::Analysis(_) | Parked::Elsewhere => None,
         }
@@ -53,7 +53,7 @@ impl Parked {
         match self {
             Parked::Lock(ticket) => ticket.on_ready(wake),
             Parked::Analysis(analysis) | Parked::Rows(analysis, _) => analysis.on_ready(wake),
-            Parked::Nap(nap) => nap.on_ready(wake),
+            Parked::Sleep(sleep) => sleep.on_ready(wake),
             Parked::Elsewhere => wake.wake(),
         }
     }
@@ -63,7 +63,7 @@ impl Parked {
         match self {
             Parked::Lock(ticket) => ticket.wait(),
             Parked::Analysis(analysis) | Parked::Rows(analysis, _) => analysis.wait(),
-            Parked::Nap(nap) => nap.wait(),
+            Parked::Sleep(sleep) => sleep.wait(),
             Parked::Elsewhere => {}
         }
     }

@@ -5,7 +5,7 @@
 //! on it keeps that snapshot and that catalog.
 
 use super::{Action, BoundStatement, Parked, Session, Statement, Step, TransactionBlock};
-use crate::context::{Env, Naps};
+use crate::context::{Env, Sleeps};
 use crate::exec::{Run, RunUsage, moves};
 use catalog::CatalogSnapshot;
 use catalog::{ORDER, TableInfo};
@@ -19,7 +19,7 @@ use types::datum::Datum;
 use types::forms::Forms;
 
 /// Watch of a statement that runs in the engine.
-pub(super) struct EngineWatch(pub(super) engine::Canceller, pub(super) Naps);
+pub(super) struct EngineWatch(pub(super) engine::Canceller, pub(super) Sleeps);
 
 impl Watch for EngineWatch {
     fn look(&self) -> SqlResult<()> {
@@ -147,7 +147,7 @@ impl Session {
             false => self.time.unix_us(),
         };
         match self.wake_up()? {
-            Some(nap) => return Ok(RunOutcome::Parked(Parked::Nap(nap))),
+            Some(sleep) => return Ok(RunOutcome::Parked(Parked::Sleep(sleep))),
             None if self.is_parked => {}
             None => {
                 self.begin_timer();
@@ -192,12 +192,12 @@ impl Session {
         let mut told = None;
         let (numbers, advised) = (&self.numbers, &self.advised);
         let probe = self.explaining.as_ref().map(|explaining| Arc::clone(&explaining.probe));
-        env.naps.begin(stays_until);
-        let bed = &*self.bed;
+        env.sleeps.begin(stays_until);
+        let sleeper = &*self.sleeper;
         let watch = Arc::clone(&self.watch);
         let mut locks = |txn: &Txn<'_>| needs.take(txn);
         let statement = |txn: &Txn<'_>| {
-            if bed.is_cancelled() {
+            if sleeper.is_cancelled() {
                 return Err(engine::Error::Cancelled);
             }
             // Checked after the snapshot is taken: it contains no commit of a newer catalog unless the version has
@@ -239,9 +239,9 @@ impl Session {
                 // The effects so far will be repeated after the sleep or on another thread. The error that ended the
                 // run may have been lost on its way: the functions that print definitions for system views return
                 // nothing on an error.
-                _ if env.naps.is_asked() => {
+                _ if env.sleeps.is_asked() => {
                     // A cancel that came before is in the engine.
-                    bed.take();
+                    sleeper.take();
                     txn.check_active()?;
                     txn.take_back();
                     Ok(PartOutcome::TakenBack)
@@ -268,7 +268,7 @@ impl Session {
             true => self.engine.try_execute_after(&mut locks, statement),
             false => self.engine.try_execute(statement),
         };
-        let asked = env.naps.end();
+        let asked = env.sleeps.end();
         match step {
             Ok(step) => {
                 let step = match step {
@@ -284,7 +284,7 @@ impl Session {
                 }
                 self.is_parked = matches!(step, RunOutcome::Parked(_));
                 if !self.is_parked {
-                    self.end_nap();
+                    self.end_sleep();
                     self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
                 }
                 for (name, value, is_local) in env.take_asked() {
@@ -296,7 +296,7 @@ impl Session {
             }
             Err(error) => {
                 self.is_parked = false;
-                self.end_nap();
+                self.end_sleep();
                 self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
                 drop(env.take_asked());
                 // Without an error of the statement itself, the wait has failed.

@@ -102,7 +102,7 @@ impl Session {
         self.has_failed = false;
         self.is_parked = false;
         self.running = None;
-        self.end_nap();
+        self.end_sleep();
         self.end_copy();
         self.explaining = None;
         self.savepoints.clear();

@@ -133,9 +133,9 @@ impl Session {
 
     /// Returns a handle that cancels the session's current work from another thread.
     pub fn canceller(&self) -> Canceller {
-        let (copy, bed) = (Arc::clone(&self.copy_flag), Arc::clone(&self.bed));
+        let (copy, sleeper) = (Arc::clone(&self.copy_flag), Arc::clone(&self.sleeper));
         let preparations = [&self.planning, &self.message].map(Arc::clone);
-        Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, bed, preparations)
+        Canceller(self.engine.canceller(), self.analysis.0.clone(), copy, sleeper, preparations)
     }
 
     /// Returns the rest of `statement_timeout` for the statement under way, or all of it before a statement begins;
@@ -234,7 +234,7 @@ pub struct Canceller(
     engine::Canceller,
     queries::SharedAnalysis,
     Arc<super::copy::CopyFlag>,
-    Arc<super::naps::SessionSleep>,
+    Arc<super::sleeps::SessionSleep>,
     [Arc<statement::planning::Planning>; 2],
 );
 

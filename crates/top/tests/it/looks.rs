@@ -2,7 +2,7 @@
 
 use engine::{Engine, EngineConfig};
 use proxy::{Upstream, UpstreamOptions};
-use server::{Config, Door, DoorOptions, HbaRule, Mode, Server};
+use server::{Admission, AdmissionOptions, Config, HbaRule, Mode, Server};
 use sessions::Views;
 use settings::Defaults;
 use sql::session::Database;
@@ -19,16 +19,21 @@ struct Served {
     address: SocketAddr,
 }
 
-fn door(mode: Mode) -> Door {
-    Door::new(&DoorOptions { mode, gate: gate::GateSettings::of_priorities(4), ..DoorOptions::default() }).unwrap()
+fn admission(mode: Mode) -> Admission {
+    Admission::new(&AdmissionOptions {
+        mode,
+        gate: gate::GateSettings::of_priorities(4),
+        ..AdmissionOptions::default()
+    })
+    .unwrap()
 }
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-fn config(listen: &str, door: Door) -> Config {
-    Config { listen: vec![listen.parse().unwrap()], door, ..Config::default() }
+fn config(listen: &str, admission: Admission) -> Config {
+    Config { listen: vec![listen.parse().unwrap()], admission, ..Config::default() }
 }
 
 /// Starts our own engine.
@@ -38,10 +43,10 @@ fn engine(listen: &str, mode: Mode) -> Served {
 
 fn engine_with(listen: &str, mode: Mode, change: impl FnOnce(&mut Config)) -> Served {
     let (runtime, engine) = (runtime(), Engine::new(EngineConfig::in_memory()));
-    let mut config = config(listen, door(mode));
+    let mut config = config(listen, admission(mode));
     change(&mut config);
     let views = Views::new(config.stats.clone(), engine.clone());
-    views.let_in_by(config.door.clone());
+    views.let_in_by(config.admission.clone());
     let database = Database::new(engine).with_defaults(Defaults::default()).unwrap().with_provider(views);
     config.roles = database.roles().clone();
     let server = Server::bind(config, sessions::Sessions(database)).unwrap();
@@ -53,11 +58,11 @@ fn engine_with(listen: &str, mode: Mode, change: impl FnOnce(&mut Config)) -> Se
 /// Starts a proxy whose upstream does not exist.
 fn front() -> Served {
     let runtime = runtime();
-    let door = door(Mode::Fixed);
+    let admission = admission(Mode::Fixed);
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("postgres://postgres@{nowhere}/postgres").parse().unwrap();
-    let upstream = Upstream::new(url, UpstreamOptions::default(), door.clone()).unwrap();
-    let server = Server::bind(config("127.0.0.1:0", door), upstream).unwrap();
+    let upstream = Upstream::new(url, UpstreamOptions::default(), admission.clone()).unwrap();
+    let server = Server::bind(config("127.0.0.1:0", admission), upstream).unwrap();
     let address = server.addresses().unwrap()[0];
     runtime.spawn(server.run(std::future::pending()));
     Served { runtime, address }
@@ -176,7 +181,7 @@ pub fn a_lost_connection_is_found_again() {
 pub fn who_is_no_gate_is_told() {
     let runtime = runtime();
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
-    let mut config = config("127.0.0.1:0", Door::default());
+    let mut config = config("127.0.0.1:0", Admission::default());
     config.roles = database.roles().clone();
     let server = Server::bind(config, sessions::Sessions(database)).unwrap();
     let address = server.addresses().unwrap()[0];

@@ -36,7 +36,7 @@ pub struct HostWatch {
 
 /// Observations of a watch.
 #[derive(Clone, Debug, Default)]
-pub struct HostSeen {
+pub struct HostSample {
     /// Lateness of an ordinary thread's waking.
     pub sleeper: Histogram,
     /// Lateness of the waking of a thread in the real-time class.
@@ -44,12 +44,12 @@ pub struct HostSeen {
     /// Share of all processors' time that the hypervisor gave to others.
     pub steal: Option<f64>,
     /// Server's threads that read from clients.
-    pub network: Option<NetworkSeen>,
+    pub network: Option<NetworkSample>,
 }
 
 /// Counters of the network threads during a phase, all together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NetworkSeen {
+pub struct NetworkSample {
     /// Microseconds that a thread was ready and had no processor, per time that it got one.
     pub delay_us: f64,
     /// Number of times per second that another thread took the processor from one.
@@ -113,13 +113,13 @@ impl HostWatch {
     ///
     /// # Errors
     /// If a sleeper panicked.
-    pub fn stop(self) -> anyhow::Result<HostSeen> {
+    pub fn stop(self) -> anyhow::Result<HostSample> {
         let after = KernelCounters::read(&self.threads);
         let slept = self.ordinary.stop()?;
         let realtime = self.realtime.map(Background::stop).transpose()?;
         let can_sample = 0 < slept.samples;
         let locked = can_sample.then(|| slept.locked as f64 / slept.samples as f64);
-        Ok(HostSeen {
+        Ok(HostSample {
             sleeper: slept.late,
             realtime_sleeper: realtime.filter(|slept| slept.is_realtime).map(|slept| slept.late),
             steal: self.before.steal(&after),
@@ -197,10 +197,10 @@ impl KernelCounters {
         Some(after.steal.saturating_sub(self.steal) as f64 / total as f64)
     }
 
-    fn network(&self, after: &KernelCounters, locked: Option<f64>) -> NetworkSeen {
+    fn network(&self, after: &KernelCounters, locked: Option<f64>) -> NetworkSample {
         let seconds = (after.at_ns - self.at_ns) as f64 / 1e9;
         let runs = after.runs.saturating_sub(self.runs).max(1) as f64;
-        NetworkSeen {
+        NetworkSample {
             delay_us: after.waited_ns.saturating_sub(self.waited_ns) as f64 / 1e3 / runs,
             taken_per_s: after.taken.saturating_sub(self.taken) as f64 / seconds,
             faults_per_s: after.faults.saturating_sub(self.faults) as f64 / seconds,
@@ -266,7 +266,7 @@ mod tests {
         };
         assert_eq!(before.steal(&after), Some(0.05));
         let seen = before.network(&after, Some(0.5));
-        let expected = NetworkSeen { delay_us: 5.0, taken_per_s: 2.0, faults_per_s: 10.0, locked: Some(0.5) };
+        let expected = NetworkSample { delay_us: 5.0, taken_per_s: 2.0, faults_per_s: 10.0, locked: Some(0.5) };
         assert_eq!(seen, expected);
     }
 }

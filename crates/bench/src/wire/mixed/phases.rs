@@ -3,7 +3,7 @@
 use super::super::servers::MeasuredServer;
 use super::MixedArguments;
 use super::analytics::{Analytics, Remedy};
-use super::host::{HostSeen, HostWatch};
+use super::host::{HostSample, HostWatch};
 use super::urgent::{self, ClientResults, UrgentConfig, UrgentKind};
 use host::stop::Stop;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub struct PhaseRun {
     /// Latencies of the client.
     pub seen: ClientResults,
     /// Observations of the host meanwhile.
-    pub host: HostSeen,
+    pub host: HostSample,
     /// Queries per minute that ended beside.
     pub queries_per_min: f64,
 }

@@ -5,7 +5,7 @@
 
 use super::super::numbers::median;
 use super::MixedArguments;
-use super::host::{HostSeen, NetworkSeen};
+use super::host::{HostSample, NetworkSample};
 use super::phases::{PhaseRun, PhaseRuns};
 use super::urgent::UrgentKind;
 use crate::report::{PercentileChart, Report, TextTable, number};
@@ -38,7 +38,7 @@ fn of_runs(phase: &PhaseRuns, value: impl Fn(&PhaseRun) -> f64) -> f64 {
 }
 
 /// Returns the median of the runs, of a value that is not known everywhere.
-fn known_of_runs(phase: &PhaseRuns, value: impl Fn(&HostSeen) -> Option<f64>) -> Option<f64> {
+fn known_of_runs(phase: &PhaseRuns, value: impl Fn(&HostSample) -> Option<f64>) -> Option<f64> {
     let known: Vec<f64> = phase.runs.iter().filter_map(|run| value(&run.host)).collect();
     (!known.is_empty()).then(|| median(&known))
 }
@@ -167,7 +167,7 @@ fn host_table(all: &[PhaseRuns], kind: UrgentKind, what: &str) -> TextTable {
         let realtime =
             |quantile: f64| known_of_runs(phase, |host| Some(host.realtime_sleeper.as_ref()?.quantile_us(quantile)));
         let network =
-            |value: fn(NetworkSeen) -> Option<f64>| told(known_of_runs(phase, |host| host.network.and_then(value)));
+            |value: fn(NetworkSample) -> Option<f64>| told(known_of_runs(phase, |host| host.network.and_then(value)));
         table.row([
             label(phase),
             told(sleeper(0.99)),
@@ -201,7 +201,7 @@ fn figures(report: &mut Report, phase: &PhaseRuns, ratios: [Option<f64>; 2], rea
         report.figure(format!("{prefix}.{client}p99_vs_idle"), to_idle);
         report.figure(format!("{prefix}.{client}queries_per_min"), of_runs(phase, |run| run.queries_per_min));
     }
-    let realtime = |host: &HostSeen| host.realtime_sleeper.as_ref().map(|late| late.quantile_us(0.999));
+    let realtime = |host: &HostSample| host.realtime_sleeper.as_ref().map(|late| late.quantile_us(0.999));
     let known = [
         ("p999_vs_postgres", to_postgres),
         ("realtime_sleeper_p999_us", known_of_runs(phase, realtime)),
@@ -226,7 +226,7 @@ mod tests {
     fn run(us: u64) -> PhaseRun {
         let mut seen = ClientResults::default();
         seen.latency.record_ns(us * 1_000);
-        PhaseRun { seen, host: HostSeen::default(), queries_per_min: 0.0 }
+        PhaseRun { seen, host: HostSample::default(), queries_per_min: 0.0 }
     }
 
     fn phase(key: &'static str, analytics: u32, is_realtime: bool, us: &[u64]) -> PhaseRuns {

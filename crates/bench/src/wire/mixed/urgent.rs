@@ -146,7 +146,7 @@ fn client(target: &MeasuredServer, config: &UrgentConfig, is_over: &AtomicBool) 
     std::thread::scope(|scope| {
         // The sender moves into the generator, which closes the channel when it ends.
         scope.spawn(move || generate(config.rate, until_ns, config.seed, config.is_realtime, is_over, &to));
-        let ended = runtime.block_on(talk(&shared, connections, config, from, until_ns));
+        let ended = runtime.block_on(converse(&shared, connections, config, from, until_ns));
         is_over.store(true, SeqCst);
         ended
     })?;
@@ -174,7 +174,7 @@ async fn connections(target: &MeasuredServer, config: &UrgentConfig) -> anyhow::
 }
 
 /// Waits until all arrivals have ended, or some time after the last one.
-async fn talk(
+async fn converse(
     shared: &ClientState,
     connections: Vec<Connection>,
     config: &UrgentConfig,

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** neither transactions nor the clock wait for a model.
 
-use super::{DoorShared, Mode};
+use super::{AdmissionShared, Mode};
 use std::time::Duration;
 
 /// Interval at which the controller looks, if there is anything to observe.
@@ -10,7 +10,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Smallest gain in time for which the task that handles timeouts is woken earlier.
 pub(super) const SOONER: Duration = Duration::from_millis(1);
 
-impl DoorShared {
+impl AdmissionShared {
     /// Lends slots and ends waits when they are due, and notifies the controller that there may be something to
     /// observe.
     pub(super) async fn keep_time(&self) {

@@ -2,19 +2,19 @@
 //!
 //! **Invariant:** either all of the new settings take effect, or none. Transactions that wait or are inside stay there.
 
-use super::{DemandSource, Door, DoorOptions, Mode};
+use super::{Admission, AdmissionOptions, DemandSource, Mode};
 use gate::SettingsError;
 use gate::control::Controller;
 use locked::{Locked, RwLocked};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-impl Door {
+impl Admission {
     /// Applies these options from now on. Returns false where it cannot: a gate can neither be added nor removed while
     /// transactions are under way.
     ///
     /// # Errors
     /// The settings describe no valid gate; the old ones stay in force.
-    pub fn change(&self, options: &DoorOptions) -> Result<bool, SettingsError> {
+    pub fn change(&self, options: &AdmissionOptions) -> Result<bool, SettingsError> {
         let Some(shared) = self.gate() else { return Ok(options.mode == Mode::Off) };
         if options.mode == Mode::Off {
             return Ok(false);

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** where the model does not apply, the verdict says so and names no number.
 
-use super::{Door, DoorView, Mode, Resource};
+use super::{Admission, AdmissionView, Mode, Resource};
 use gate::control::{COMPLETIONS_MIN, Forecast, LimitForecast};
 
 /// Minimum of recent seconds of transactions inside, for any conclusion about their waits.
@@ -26,7 +26,7 @@ pub struct Verdict {
     pub words: String,
 }
 
-impl Door {
+impl Admission {
     /// Predicts in words what a limit would do. It takes as long as the forecast.
     pub fn verdict(&self) -> Verdict {
         let Some(view) = self.view() else { return Verdict { mpl: None, words: NO_GATE.to_owned() } };
@@ -59,7 +59,7 @@ fn of_locks(mode: Mode, share: f64) -> String {
     )
 }
 
-fn of(view: &DoorView, forecast: Option<&Forecast>) -> Verdict {
+fn of(view: &AdmissionView, forecast: Option<&Forecast>) -> Verdict {
     let unknown = |words: String| Verdict { mpl: None, words };
     let seen = &view.seen;
     if seen.completions < COMPLETIONS_MIN {
@@ -113,33 +113,33 @@ fn ms(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::resources::ResourceSample;
-    use super::super::{About, DoorOptions};
+    use super::super::{About, AdmissionOptions};
     use super::*;
     use stage::Class;
     use std::time::{Duration, Instant};
 
-    fn observing() -> Door {
-        Door::new(&DoorOptions { mode: Mode::Observe, ..DoorOptions::default() }).expect("a door")
+    fn observing() -> Admission {
+        Admission::new(&AdmissionOptions { mode: Mode::Observe, ..AdmissionOptions::default() }).expect("an admission")
     }
 
-    fn run(door: &Door, count: u64) {
+    fn run(admission: &Admission, count: u64) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let about = About { class: Class::Normal, fingerprint: None, hot_key: None, owner: 0 };
         for _ in 0..count {
-            runtime.block_on(door.enter(about, Instant::now())).expect("it is open").done(Instant::now());
+            runtime.block_on(admission.enter(about, Instant::now())).expect("it is open").done(Instant::now());
         }
     }
 
     #[test]
     fn it_says_what_it_knows() {
-        let door = observing();
-        run(&door, 3);
-        let words = |door: &Door| door.verdict().words;
-        assert_eq!(words(&door), "Nothing can be said yet: 3 transactions were seen to end, and 400 are needed.");
-        run(&door, 1_000);
+        let admission = observing();
+        run(&admission, 3);
+        let words = |admission: &Admission| admission.verdict().words;
+        assert_eq!(words(&admission), "Nothing can be said yet: 3 transactions were seen to end, and 400 are needed.");
+        run(&admission, 1_000);
         // Transactions run one after another, so they do not delay each other.
-        assert!(words(&door).starts_with("No gain is expected from a limit: "), "{}", words(&door));
-        assert!(door.verdict().mpl.is_some() && door.forecast().is_some());
+        assert!(words(&admission).starts_with("No gain is expected from a limit: "), "{}", words(&admission));
+        assert!(admission.verdict().mpl.is_some() && admission.forecast().is_some());
         let mut sample = ResourceSample::default();
         // Time at clients does not belong to the database, and the largest part may still be small.
         sample.at[Resource::Client as usize] = 900;
@@ -147,24 +147,24 @@ mod tests {
         sample.at[Resource::Processor as usize] = 3;
         sample.at[Resource::Io as usize] = 3;
         for _ in 0..20 {
-            door.record(Duration::from_millis(100), &sample);
+            admission.record(Duration::from_millis(100), &sample);
         }
-        assert_eq!(door.locks_share(), None);
-        let door = observing();
-        run(&door, 1_000);
+        assert_eq!(admission.locks_share(), None);
+        let admission = observing();
+        run(&admission, 1_000);
         sample.at[Resource::Io as usize] = 0;
         sample.at[Resource::Lock as usize] = 9;
         sample.at[Resource::Processor as usize] = 1;
         for _ in 0..10 {
-            door.record(Duration::from_millis(100), &sample);
+            admission.record(Duration::from_millis(100), &sample);
         }
         assert!(
-            words(&door).starts_with("Transactions wait for locks for 90 % of their time in the database, "),
+            words(&admission).starts_with("Transactions wait for locks for 90 % of their time in the database, "),
             "{}",
-            words(&door)
+            words(&admission)
         );
-        assert_eq!((door.verdict().mpl, door.forecast()), (None, None));
-        assert!(words(&Door::default()).starts_with("There is no gate"));
+        assert_eq!((admission.verdict().mpl, admission.forecast()), (None, None));
+        assert!(words(&Admission::default()).starts_with("There is no gate"));
     }
 
     #[test]

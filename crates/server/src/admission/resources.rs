@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** the figures are recent: the weight of a sample halves every minute.
 
-use super::{Door, DoorShared};
+use super::{Admission, AdmissionShared};
 use crate::stats::Stats;
 use gate::control::{ControlSettings, Controller};
 use gate::model::{Network, Station};
@@ -299,7 +299,7 @@ fn with_dominating(mut rows: Vec<ResourceRow>) -> Vec<ResourceRow> {
     rows
 }
 
-impl DoorShared {
+impl AdmissionShared {
     fn resources(&self) -> MutexGuard<'_, Resources> {
         self.resources.locked()
     }
@@ -339,7 +339,7 @@ impl DoorShared {
     }
 }
 
-impl Door {
+impl Admission {
     /// Registers the stage clock, for transactions that run on our own engine: its stages tell what they spend their
     /// time on.
     pub fn clocked_by(&self, stats: &Arc<Stats>) {

@@ -39,9 +39,9 @@ impl Mode {
     }
 }
 
-/// Options of a [`Door`](crate::Door).
+/// Options of a [`Admission`](crate::Admission).
 #[derive(Clone, Debug)]
-pub struct DoorOptions {
+pub struct AdmissionOptions {
     /// Mode of the gate.
     pub mode: Mode,
     /// Settings of the gate.
@@ -54,9 +54,9 @@ pub struct DoorOptions {
     pub hot: HotRules,
 }
 
-impl Default for DoorOptions {
-    fn default() -> DoorOptions {
-        DoorOptions {
+impl Default for AdmissionOptions {
+    fn default() -> AdmissionOptions {
+        AdmissionOptions {
             mode: Mode::Off,
             gate: GateSettings::of_priorities(UNLIMITED),
             has_processors: false,
@@ -71,13 +71,17 @@ pub(crate) const UNLIMITED: u32 = u32::MAX / 2;
 /// Patience under `shortest`: a transaction lets others go first for this many times its own expected length.
 const PATIENCE: f64 = 20.0;
 
-impl DoorOptions {
+impl AdmissionOptions {
     /// Reads the options from the settings. `default` stands for `overtake.mpl` where it is not set; `knows_stalls`
     /// tells that the servers behind the gate report lock waits.
     ///
     /// # Errors
     /// Names the setting that describes no valid gate.
-    pub fn from_settings(settings: &Defaults, default: &str, knows_stalls: bool) -> Result<DoorOptions, OptionError> {
+    pub fn from_settings(
+        settings: &Defaults,
+        default: &str,
+        knows_stalls: bool,
+    ) -> Result<AdmissionOptions, OptionError> {
         let said = match settings.get("overtake.mpl") {
             "" => default,
             said => said,
@@ -137,7 +141,7 @@ impl DoorOptions {
         let has_processors = number("overtake.mpl_processors") != 0;
         let hot = HotRules::parse(settings.get("overtake.gate_hot"))
             .map_err(|error| OptionError::of("overtake.gate_hot", error))?;
-        Ok(DoorOptions { mode, gate, has_processors, control, hot })
+        Ok(AdmissionOptions { mode, gate, has_processors, control, hot })
     }
 
     /// Properties of statements that the settings need.
@@ -259,12 +263,12 @@ mod tests {
     use super::*;
     use settings::sources::read_flag;
 
-    fn options(flags: &[&str]) -> Result<DoorOptions, OptionError> {
+    fn options(flags: &[&str]) -> Result<AdmissionOptions, OptionError> {
         let mut settings = Defaults::default();
         for flag in flags {
             read_flag(flag, &mut settings)?;
         }
-        DoorOptions::from_settings(&settings, "off", true)
+        AdmissionOptions::from_settings(&settings, "off", true)
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Queues: one lane for each class and worker, and one more set for requests that fit in none of them.
+//! Queues: one queue for each class and worker, and one more set for requests that fit in none of them.
 //!
 //! **Invariant:** a request that was pushed stays visible, as head or in the queue, until one taker has it. The queue
-//! cannot show its oldest entry, so a lane keeps that one apart, under a latch, with its place beside it for readers
+//! cannot show its oldest entry, so a queue keeps that one apart, under a latch, with its place beside it for readers
 //! that only look.
 
 use crate::policy::class_index;
@@ -12,25 +12,25 @@ use stage::Class;
 use std::sync::Arc;
 
 const NO_HEAD: u64 = u64::MAX;
-/// Mark that an entry is on its way from the queue to the head: the lane is not empty.
+/// Mark that an entry is on its way from the queue to the head: the queue is not empty.
 const COMING: u64 = u64::MAX - 1;
 
 /// A bounded first-in-first-out queue that shows its oldest entry. Any thread may push and take.
 #[doc(hidden)]
-pub struct Lane {
+pub struct RequestQueue {
     head: Latch<Option<Arc<Request>>>,
     /// Place of `head`, written under its latch.
     head_place: AtomicU64,
     queue: BoundedQueue<Arc<Request>>,
 }
 
-impl Lane {
-    /// Creates an empty lane for `capacity` requests.
-    pub fn new(capacity: usize) -> Lane {
-        Lane { head: Latch::new(None), head_place: AtomicU64::new(NO_HEAD), queue: BoundedQueue::new(capacity) }
+impl RequestQueue {
+    /// Creates an empty queue for `capacity` requests.
+    pub fn new(capacity: usize) -> RequestQueue {
+        RequestQueue { head: Latch::new(None), head_place: AtomicU64::new(NO_HEAD), queue: BoundedQueue::new(capacity) }
     }
 
-    /// Appends a request, or gives it back if the lane is full.
+    /// Appends a request, or gives it back if the queue is full.
     pub fn push(&self, request: Arc<Request>) -> Result<(), Arc<Request>> {
         self.queue.push(request)
     }
@@ -47,7 +47,7 @@ impl Lane {
         no_preempt(|no_preempt| {
             let mut head = self.head.lock(no_preempt);
             if head.is_none() {
-                // Before the pop, so that no thread finds the lane empty in between and goes to sleep.
+                // Before the pop, so that no thread finds the queue empty in between and goes to sleep.
                 self.head_place.store(COMING, Ordering::SeqCst);
                 *head = self.queue.pop();
                 let place = head.as_ref().map_or(NO_HEAD, |request| request.place());
@@ -84,21 +84,21 @@ impl Lane {
     }
 }
 
-/// Set of lanes, one for each class.
-pub(crate) struct Lanes([Lane; 3]);
+/// Set of queues, one for each class.
+pub(crate) struct RequestQueues([RequestQueue; 3]);
 
-impl Lanes {
-    pub(crate) fn new(capacity: usize) -> Lanes {
-        Lanes(Class::ALL.map(|_| Lane::new(capacity)))
+impl RequestQueues {
+    pub(crate) fn new(capacity: usize) -> RequestQueues {
+        RequestQueues(Class::ALL.map(|_| RequestQueue::new(capacity)))
     }
 
-    pub(crate) fn of(&self, class: Class) -> &Lane {
+    pub(crate) fn of(&self, class: Class) -> &RequestQueue {
         &self.0[class_index(class)]
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(Lane::is_empty)
+        self.0.iter().all(RequestQueue::is_empty)
     }
 
     pub(crate) fn has_urgent(&self) -> bool {
@@ -106,6 +106,6 @@ impl Lanes {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(Lane::len).sum()
+        self.0.iter().map(RequestQueue::len).sum()
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** before authentication, a client reaches nothing behind this trait but the lookup of its role.
 
-use crate::door::Door;
+use crate::admission::Admission;
 use crate::network::Below;
 use crate::rules::Method;
 use crate::stats::{SessionStats, Stats};
@@ -21,7 +21,7 @@ use wire::scram::Keys;
 use wire::wake::Waiter;
 
 /// Service that opens the objects which serve clients. It is cloned for each connection.
-pub trait Front: Clone + Send + Sync + 'static {
+pub trait Service: Clone + Send + Sync + 'static {
     /// Type of these objects.
     type Opened: Opened;
 
@@ -42,7 +42,7 @@ pub trait Front: Clone + Send + Sync + 'static {
 
     /// Admission controls of the servers behind this service, with their names; empty if there is only the server's
     /// own.
-    fn doors(&self) -> Vec<(Arc<str>, Door)> {
+    fn admissions(&self) -> Vec<(Arc<str>, Admission)> {
         Vec::new()
     }
 
@@ -86,7 +86,7 @@ pub struct Site {
     /// Statistics of the server.
     pub stats: Arc<Stats>,
     /// Entry of the session in the statistics.
-    pub seen: Arc<SessionStats>,
+    pub activity: Arc<SessionStats>,
 }
 
 /// Limits of one session.
@@ -103,5 +103,5 @@ pub struct SessionLimits {
     /// Threads of lower scheduling priority, for queries that are known to be long.
     pub below: Arc<Below>,
     /// Admission control.
-    pub door: Door,
+    pub admission: Admission,
 }

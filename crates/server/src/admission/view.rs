@@ -3,14 +3,14 @@
 //! **Invariant:** a view is copied under the lock and computed after it: models take long, and transactions come and
 //! go.
 
-use super::{Door, Mode};
+use super::{Admission, Mode};
 use gate::control::{Controller, Forecast, Move, Phase};
 use gate::{Observation, View};
 use types::table::NamedRows;
 
 /// State of the gate.
 #[derive(Clone, Debug)]
-pub struct DoorView {
+pub struct AdmissionView {
     /// Mode of the gate.
     pub mode: Mode,
     /// Queues, slots and counters of the gate.
@@ -27,13 +27,13 @@ pub struct DoorView {
     pub seconds: f64,
 }
 
-impl Door {
+impl Admission {
     /// Returns the state; `None` if there is no gate.
-    pub fn view(&self) -> Option<DoorView> {
+    pub fn view(&self) -> Option<AdmissionView> {
         let shared = self.gate()?;
         let state = shared.lock();
         let acts = state.mode == Mode::Auto;
-        Some(DoorView {
+        Some(AdmissionView {
             mode: state.mode,
             gate: state.gate.view(),
             processors: state.gate.settings().processors,

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** its memory is bounded, whatever happens; points follow one another without gaps or overlaps.
 
-use super::{Door, DoorShared};
+use super::{Admission, AdmissionShared};
 use gate::Totals;
 use locked::Locked;
 use std::collections::VecDeque;
@@ -94,7 +94,7 @@ impl GateHistory {
     }
 }
 
-impl Door {
+impl Admission {
     /// Seconds since the gate was created, if there is one: the clock of [`GateSample::at`].
     pub fn seconds(&self) -> Option<f64> {
         self.gate().map(|shared| shared.time.since(shared.began).as_secs_f64())
@@ -109,7 +109,7 @@ impl Door {
     }
 }
 
-impl DoorShared {
+impl AdmissionShared {
     /// Adds a point once in a while, for ever.
     pub(super) async fn keep_history(&self) {
         let mut ticks = interval(PERIOD);

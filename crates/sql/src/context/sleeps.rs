@@ -19,18 +19,18 @@ pub(crate) enum TakeBackReason {
 
 /// The sleeps of the statement under way, as the functions that sleep see them.
 #[derive(Clone, Debug)]
-pub(crate) struct Naps(Arc<StatementNaps>);
+pub(crate) struct Sleeps(Arc<StatementSleeps>);
 
 #[derive(Debug)]
-struct StatementNaps {
+struct StatementSleeps {
     time: TimeSource,
     /// True if the run is taken back. Spares most statements the lock.
     is_asked: AtomicBool,
-    state: Mutex<NapState>,
+    state: Mutex<SleepState>,
 }
 
 #[derive(Debug, Default)]
-struct NapState {
+struct SleepState {
     /// How many are over.
     passed: usize,
     /// How many the run has come to.
@@ -45,12 +45,12 @@ struct NapState {
 /// Longer sleeps are as long as this: a century.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-impl Naps {
-    pub(crate) fn new(time: TimeSource) -> Naps {
-        Naps(Arc::new(StatementNaps { time, is_asked: AtomicBool::new(false), state: Mutex::default() }))
+impl Sleeps {
+    pub(crate) fn new(time: TimeSource) -> Sleeps {
+        Sleeps(Arc::new(StatementSleeps { time, is_asked: AtomicBool::new(false), state: Mutex::default() }))
     }
 
-    fn get(&self) -> MutexGuard<'_, NapState> {
+    fn get(&self) -> MutexGuard<'_, SleepState> {
         self.0.state.locked_anyway()
     }
 
@@ -67,7 +67,7 @@ impl Naps {
     /// A run begins.
     pub(crate) fn begin(&self, stays_until: Option<Instant>) {
         let mut state = self.get();
-        *state = NapState { passed: state.passed, is_on: true, stays_until, ..NapState::default() };
+        *state = SleepState { passed: state.passed, is_on: true, stays_until, ..SleepState::default() };
         self.0.is_asked.store(false, Relaxed);
     }
 
@@ -76,7 +76,7 @@ impl Naps {
     }
 
     /// Takes the run back for this reason.
-    fn ask(&self, state: &mut NapState, asked: TakeBackReason) {
+    fn ask(&self, state: &mut SleepState, asked: TakeBackReason) {
         state.asked.get_or_insert(asked);
         self.0.is_asked.store(true, Relaxed);
     }
@@ -89,7 +89,7 @@ impl Naps {
     }
 
     /// Sleeps for so many seconds, or has done so. The error ends the run.
-    pub(crate) fn nap(&self, seconds: f64) -> SqlResult<()> {
+    pub(crate) fn sleep(&self, seconds: f64) -> SqlResult<()> {
         let mut state = self.get();
         if !state.is_on {
             return Err(SqlError::unsupported("a sleep here"));

@@ -1,7 +1,7 @@
 //! SQL sessions behind the server's listeners.
 
 use crate::session::{Session, canceller};
-use server::front::{Front, Opened, Site};
+use server::service::{Opened, Service, Site};
 use settings::Connect;
 use settings::roles::Role;
 use sql::session::Database;
@@ -12,14 +12,14 @@ use wire::Cancel;
 use wire::conn::Conn;
 use wire::scram::Keys;
 
-/// Front of the server that gives each client an SQL session of its own.
+/// Service of the server that gives each client an SQL session of its own.
 #[derive(Clone)]
 pub struct Sessions(pub Database);
 
 /// Session of one client, not served yet.
 pub struct Unserved(sql::session::Session);
 
-impl Front for Sessions {
+impl Service for Sessions {
     type Opened = Unserved;
 
     async fn open(&self, connect: Connect, _: &Role, _: Option<Keys>) -> SqlResult<Unserved> {
@@ -37,6 +37,6 @@ impl Opened for Unserved {
     }
 
     async fn serve(self, conn: Conn, site: Site) {
-        Session::new(conn, self.0, site.waiter, site.limits, (site.stats, site.seen)).serve().await;
+        Session::new(conn, self.0, site.waiter, site.limits, (site.stats, site.activity)).serve().await;
     }
 }

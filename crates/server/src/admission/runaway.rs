@@ -6,7 +6,7 @@
 //! **Invariant:** the reason is given once, to the transaction that the gate has cancelled, and only for a cancel. A
 //! statement that fails for another reason meanwhile keeps that reason.
 
-use super::{DoorShared, DoorState, Slot};
+use super::{AdmissionShared, AdmissionState, Slot};
 use gate::{ClassId, Ticket, Time};
 use statement::{SqlError, SqlState};
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ struct Runaway {
     again: Time,
 }
 
-impl DoorState {
+impl AdmissionState {
     /// Notes a transaction whose time is over.
     pub(super) fn note_runaway(&mut self, now: Time, ticket: Ticket) {
         let Some((class, _)) = self.gate.active(ticket) else { return };
@@ -72,7 +72,7 @@ impl DoorState {
 impl Slot {
     /// Returns the reason why its statement was cancelled, if the gate has done that.
     pub fn runaway(&self) -> Option<SqlError> {
-        let (shared, ticket): &(Arc<DoorShared>, Ticket) = self.inside.as_ref()?;
+        let (shared, ticket): &(Arc<AdmissionShared>, Ticket) = self.inside.as_ref()?;
         shared.with(|state, _| state.told(*ticket))
     }
 }

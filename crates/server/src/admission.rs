@@ -29,13 +29,13 @@ pub use away::TurnedAway;
 pub use history::GateSample;
 pub use hot::HotRules;
 pub use marks::{Hot, Marks};
-pub use options::{DoorOptions, Mode};
+pub use options::{AdmissionOptions, Mode};
 pub use resources::{DemandSource, Resource, ResourceRow, ResourceSample};
 pub use rooms::{Room, RoomPlace};
 pub use slot::Slot;
 pub use stalls::Stalls;
 pub use verdict::Verdict;
-pub use view::DoorView;
+pub use view::AdmissionView;
 
 use crate::stats::Stats;
 use away::{refusal, timed_out};
@@ -74,12 +74,12 @@ pub struct About {
 
 /// Admission control for transactions. All clones share one state.
 #[derive(Clone, Default)]
-pub struct Door(Option<Arc<DoorShared>>);
+pub struct Admission(Option<Arc<AdmissionShared>>);
 
-struct DoorShared {
+struct AdmissionShared {
     time: TimeSource,
     began: Instant,
-    state: Mutex<DoorState>,
+    state: Mutex<AdmissionState>,
     history: Mutex<history::GateHistory>,
     /// Signals that something is due sooner than was expected.
     alarm: Notify,
@@ -93,7 +93,7 @@ struct DoorShared {
     /// Number of times that the settings were read.
     generation: AtomicU32,
     /// Settings as they were last read.
-    options: Mutex<DoorOptions>,
+    options: Mutex<AdmissionOptions>,
     /// True if the number of processors is configured.
     has_processors: bool,
     /// Resources that transactions spend their time on, if somebody samples them.
@@ -106,7 +106,7 @@ struct DoorShared {
     is_hidden: bool,
 }
 
-struct DoorState {
+struct AdmissionState {
     gate: Gate,
     mode: Mode,
     /// Number of controllers so far: results that were computed for an earlier one do not count.
@@ -123,31 +123,31 @@ struct DoorState {
     armed: Option<Time>,
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("mode", &self.mode()).finish_non_exhaustive()
+        f.debug_struct("Admission").field("mode", &self.mode()).finish_non_exhaustive()
     }
 }
 
-impl Door {
+impl Admission {
     /// Creates the admission control that the options describe; one that admits everybody at once, if they ask for
     /// none.
     ///
     /// # Errors
     /// The settings describe no valid gate.
-    pub fn new(options: &DoorOptions) -> Result<Door, SettingsError> {
-        Door::timed(options, TimeSource::system())
+    pub fn new(options: &AdmissionOptions) -> Result<Admission, SettingsError> {
+        Admission::timed(options, TimeSource::system())
     }
 
     /// Creates one that takes the time from there.
     ///
     /// # Errors
     /// The settings describe no valid gate.
-    pub fn timed(options: &DoorOptions, time: TimeSource) -> Result<Door, SettingsError> {
-        if options.mode == Mode::Off { Ok(Door(None)) } else { Door::made(options, time) }
+    pub fn timed(options: &AdmissionOptions, time: TimeSource) -> Result<Admission, SettingsError> {
+        if options.mode == Mode::Off { Ok(Admission(None)) } else { Admission::made(options, time) }
     }
 
-    fn made(options: &DoorOptions, time: TimeSource) -> Result<Door, SettingsError> {
+    fn made(options: &AdmissionOptions, time: TimeSource) -> Result<Admission, SettingsError> {
         let mut gate = Gate::new(options.gate.clone())?;
         let controller = Controller::new(options.control.clone());
         // A found limit starts where the controller begins its search; the other modes keep the limit of the settings.
@@ -159,7 +159,7 @@ impl Door {
             named.ok_or_else(|| SettingsError::Missing(class.name().to_owned()))
         };
         let classes = [class(Class::High)?, class(Class::Normal)?, class(Class::Low)?];
-        let state = DoorState {
+        let state = AdmissionState {
             gate,
             mode: options.mode,
             controllers: 0,
@@ -171,7 +171,7 @@ impl Door {
             armed: None,
         };
         let asked = options.asked();
-        Ok(Door(Some(Arc::new(DoorShared {
+        Ok(Admission(Some(Arc::new(AdmissionShared {
             began: time.now(),
             time,
             state: Mutex::new(state),
@@ -193,27 +193,27 @@ impl Door {
 
     /// Creates one of the same kind without any transactions, for another server.
     #[must_use]
-    pub fn another(&self) -> Door {
-        let options = |shared: &Arc<DoorShared>| shared.options.locked_anyway().clone();
+    pub fn another(&self) -> Admission {
+        let options = |shared: &Arc<AdmissionShared>| shared.options.locked_anyway().clone();
         // Options that made one gate make another.
-        self.0
-            .as_ref()
-            .map_or(Door(None), |shared| Door::made(&options(shared), shared.time.clone()).unwrap_or_default())
+        self.0.as_ref().map_or(Admission(None), |shared| {
+            Admission::made(&options(shared), shared.time.clone()).unwrap_or_default()
+        })
     }
 
     /// Returns this admission control, which grants connections together with slots. If it admits everybody at once,
     /// returns one that only grants connections and takes the time from there.
-    pub fn granting(&self, time: &TimeSource) -> Door {
+    pub fn granting(&self, time: &TimeSource) -> Admission {
         let without_limit = || {
-            let mut options = DoorOptions::default();
+            let mut options = AdmissionOptions::default();
             (options.gate.lend_after, options.gate.stall_patience) = (None, None);
-            Door::made(&options, time.clone())
+            Admission::made(&options, time.clone())
         };
         if self.0.is_some() { self.clone() } else { without_limit().unwrap_or_default() }
     }
 
     /// Returns the gate, unless it is hidden.
-    fn gate(&self) -> Option<&Arc<DoorShared>> {
+    fn gate(&self) -> Option<&Arc<AdmissionShared>> {
         self.0.as_ref().filter(|shared| !shared.is_hidden)
     }
 
@@ -286,8 +286,8 @@ impl Door {
     }
 }
 
-impl DoorShared {
-    fn lock(&self) -> MutexGuard<'_, DoorState> {
+impl AdmissionShared {
+    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
         self.state.locked()
     }
 
@@ -301,13 +301,13 @@ impl DoorShared {
         Time::ZERO.after(now.saturating_duration_since(self.began))
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut DoorState, Time) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut AdmissionState, Time) -> R) -> R {
         self.with_at(self.at(self.time.now()), act)
     }
 
     /// Calls `act` with the gate, and notifies the sessions that it concerns. A time in the past counts as the present
     /// for the gate.
-    fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut DoorState, Time) -> R) -> R {
+    fn with_at<R>(&self, now: Time, act: impl FnOnce(&mut AdmissionState, Time) -> R) -> R {
         let mut state = self.lock();
         let result = act(&mut state, now);
         let mut woken: Option<Waker> = None;

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a report about a transaction that has ended in between affects nobody.
 
-use super::{Door, Mode, Slot};
+use super::{Admission, Mode, Slot};
 use gate::Ticket;
 use gate::control::Phase;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct Stalls {
     pub blockers: Vec<Ticket>,
 }
 
-impl Door {
+impl Admission {
     /// Sets whether somebody observes lock waits.
     pub fn know_stalls(&self, knows: bool) {
         if let Some(shared) = self.gate() {

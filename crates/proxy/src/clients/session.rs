@@ -14,8 +14,8 @@ use crate::statements::message;
 use crate::statements::scan::{Scan, scan_known};
 use crate::statements::shown::ShownText;
 use bytes::{Buf, BytesMut};
-use server::door::TurnedAway;
-use server::front::Site;
+use server::admission::TurnedAway;
+use server::service::Site;
 use server::stats::{SessionStats, Stats};
 use statement::SqlError;
 use std::future::poll_fn;
@@ -39,10 +39,10 @@ const KEEP: usize = 16 << 10;
 type MessageHead = Result<(u8, usize), Broken>;
 
 /// Client with its connection to the proxy.
-pub(crate) struct Talk {
+pub(crate) struct ClientSession {
     pub(crate) client: Client,
     pub(crate) conn: Conn,
-    pub(crate) seen: Arc<SessionStats>,
+    pub(crate) activity: Arc<SessionStats>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) shown: ShownText,
     /// True if the first statement of the transaction is shown already.
@@ -58,11 +58,11 @@ pub(crate) struct Talk {
 
 /// Serves a client to its end.
 pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
-    let Site { limits, stats, seen, .. } = site;
-    let mut talk = Talk {
+    let Site { limits, stats, activity, .. } = site;
+    let mut session = ClientSession {
         client,
         conn,
-        seen,
+        activity,
         stats,
         shown: ShownText::default(),
         is_shown: false,
@@ -71,19 +71,19 @@ pub(crate) async fn serve(client: Client, conn: Conn, site: Site) {
         block: Block::Closed,
         skips: false,
     };
-    talk.ready();
-    let last_words = talk.serve().await;
-    talk.stats.leave(&talk.seen);
+    session.ready();
+    let last_words = session.serve().await;
+    session.stats.leave(&session.activity);
     if let Some(error) = last_words {
-        talk.conn.replies.error("FATAL", &error);
+        session.conn.replies.error("FATAL", &error);
     }
-    talk.conn.close().await;
+    session.conn.close().await;
 }
 
-impl Talk {
+impl ClientSession {
     fn ready(&mut self) {
         let status = self.block.status();
-        self.seen.rest(status);
+        self.activity.rest(status);
         self.conn.replies.ready(status);
     }
 
@@ -94,7 +94,7 @@ impl Talk {
                 Ok(Some(link)) => link,
                 Ok(None) => return None,
                 Err(Stop::Gone(gone)) => {
-                    self.stats.note_unread(&self.seen, gone);
+                    self.stats.note_unread(&self.activity, gone);
                     return errors::gone(gone);
                 }
                 Err(Stop::Error(error)) => return Some(error),
@@ -130,7 +130,7 @@ impl Talk {
                     return None;
                 }
                 LinkEvent::Gone(gone @ (Gone::Client | Gone::Unread(_))) => {
-                    self.stats.note_unread(&self.seen, gone);
+                    self.stats.note_unread(&self.activity, gone);
                     self.conn.replies.out.clear();
                     leave::clean(link, &self.client.pool).await;
                     return None;
@@ -217,10 +217,10 @@ impl Talk {
         let left_behind = |link: &Link| link.taken.node.left_behind().map_or(Ok(()), Err);
         left_behind(link)?;
         if let Some(turn) = &mut link.turn {
-            self.seen.set_waiting(true);
+            self.activity.set_waiting(true);
             // A transaction that comes back waits no longer than the gate's patience.
             turn.active().await;
-            self.seen.set_waiting(false);
+            self.activity.set_waiting(false);
         }
         // Another server may have taken its place meanwhile.
         left_behind(link)
@@ -250,7 +250,7 @@ impl Talk {
                 Ok(found) => found,
                 Err(broken) => return Err(errors::broken(broken).into()),
             };
-            if self.seen.end.is_ended() {
+            if self.activity.end.is_ended() {
                 return Err(Gone::Server.into());
             }
             match kind {
@@ -447,14 +447,14 @@ impl Talk {
     /// Describes the transaction that begins with the first message, if it is allowed.
     fn wanted(&mut self, kind: u8, length: usize) -> Result<TransactionRequest, SqlError> {
         self.client.learn();
-        let about = self.client.about(self.block.known(), &self.conn.input, self.seen.owner())?;
+        let about = self.client.about(self.block.known(), &self.conn.input, self.activity.owner())?;
         let Client { pool, targets, names, .. } = &self.client;
         let body = &self.conn.input[HEAD..length];
         let arrived = self.conn.time.now();
         let text = self.shown.message(names, kind, body);
         // Other messages are about statements that were sent before.
         let target = if matches!(kind, b'Q' | b'P' | b'B') { targets.for_text(text) } else { targets.current() };
-        self.seen.show(text, about.class, arrived);
+        self.activity.show(text, about.class, arrived);
         self.is_shown = true;
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
         Ok(TransactionRequest { pool, stats, about, target, arrived })
@@ -464,14 +464,14 @@ impl Talk {
     pub(crate) fn show_query(&mut self, length: usize) {
         if !mem::take(&mut self.is_shown) {
             let text = self.conn.input[HEAD..length].strip_suffix(b"\0").unwrap_or_default();
-            self.seen.show_next(self.shown.text(text), self.conn.time.now());
+            self.activity.show_next(self.shown.text(text), self.conn.time.now());
         }
     }
 
     /// Shows the statement of this name, which is sent to the server.
     pub(crate) fn show_statement(&mut self, name: &[u8]) {
         if !mem::take(&mut self.is_shown) {
-            self.seen.show_next(self.shown.statement(&self.client.names, name), self.conn.time.now());
+            self.activity.show_next(self.shown.statement(&self.client.names, name), self.conn.time.now());
         }
     }
 
@@ -524,7 +524,7 @@ impl Talk {
         }
         let reach = Arc::clone(&self.client.reach);
         reach.waits();
-        self.seen.set_waiting(true);
+        self.activity.set_waiting(true);
         let mut cancelled = pin!(reach.cancelled());
         let mut late = pin!(over(self.client.statement_timeout()));
         let mut has_waited = pin!(over(self.client.query_wait()));
@@ -538,7 +538,7 @@ impl Talk {
         tokio::select! {
             biased;
             got = asked => {
-                self.seen.set_waiting(false);
+                self.activity.set_waiting(false);
                 got.map_err(|away| self.turned_away(away))
             }
             () = &mut cancelled => {
@@ -547,7 +547,7 @@ impl Talk {
             }
             _ = &mut late => {
                 reach.rests();
-                Err(errors::late_at_the_door().into())
+                Err(errors::late_at_admission().into())
             }
             waited = &mut has_waited => {
                 reach.rests();

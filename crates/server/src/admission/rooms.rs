@@ -6,7 +6,7 @@
 //! **Invariant:** a room exists for as long as somebody is in it or waits for it, and each place is returned once: by
 //! the slot, or by dropping the place.
 
-use super::{Door, DoorShared, Slot, TurnedAway};
+use super::{Admission, AdmissionShared, Slot, TurnedAway};
 use gate::{Entrance, PoolId};
 use stage::Class;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Pool of connections that the gate grants together with slots.
 pub struct Room {
-    shared: Arc<DoorShared>,
+    shared: Arc<AdmissionShared>,
     pub(super) pool: PoolId,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Debug for RoomPlace {
     }
 }
 
-impl Door {
+impl Admission {
     /// Creates a room with this many places; `None` if there is no gate.
     pub fn room(&self, size: usize) -> Option<Arc<Room>> {
         let shared = self.0.as_ref()?;

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the gate knows every holder, and the holder leaves it once, by ending or by dropping the slot.
 
-use super::{DoorShared, Room, TurnedAway};
+use super::{AdmissionShared, Room, TurnedAway};
 use gate::{Ending, Entrance, Ticket};
 use stage::Class;
 use std::fmt;
@@ -13,7 +13,7 @@ use wire::Cancel;
 
 /// Slot of a transaction inside. Dropping it leaves the gate.
 pub struct Slot {
-    pub(super) inside: Option<(Arc<DoorShared>, Ticket)>,
+    pub(super) inside: Option<(Arc<AdmissionShared>, Ticket)>,
     /// Room in which the transaction has a place, too. The field stands behind the ticket: the ticket is released
     /// before the room may go.
     pub(super) room: Option<Arc<Room>>,
@@ -121,7 +121,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let now = |(shared, _): &(Arc<DoorShared>, Ticket)| (!shared.is_half_changed()).then(|| shared.time.now());
+        let now = |(shared, _): &(Arc<AdmissionShared>, Ticket)| (!shared.is_half_changed()).then(|| shared.time.now());
         if let Some(now) = self.inside.as_ref().and_then(now) {
             self.leave(now, Ending::Failed);
         }

@@ -32,9 +32,9 @@ pub(super) struct StayLimit {
 
 /// Sleep, shared with the threads that may end it.
 #[derive(Clone, Debug)]
-pub struct Nap {
+pub struct Sleep {
     until: Instant,
-    bed: Arc<SessionSleep>,
+    sleeper: Arc<SessionSleep>,
 }
 
 /// Sleep state of a session.
@@ -104,7 +104,7 @@ impl SessionSleep {
     }
 }
 
-impl Nap {
+impl Sleep {
     /// Returns the end of the sleep.
     pub fn until(&self) -> Instant {
         self.until
@@ -112,7 +112,7 @@ impl Nap {
 
     /// Calls `wake` if the sleep is cancelled; at once, if it was cancelled before.
     pub(super) fn on_ready(&self, wake: Arc<dyn Wake>) {
-        let mut sleeper = self.bed.get();
+        let mut sleeper = self.sleeper.get();
         if sleeper.is_cancelled {
             drop(sleeper);
             wake.wake();
@@ -123,12 +123,12 @@ impl Nap {
 
     /// Blocks the thread until the sleep is over.
     pub(super) fn wait(&self) {
-        let mut sleeper = self.bed.get();
+        let mut sleeper = self.sleeper.get();
         while !sleeper.is_cancelled
-            && let left = self.bed.time.left(self.until)
+            && let left = self.sleeper.time.left(self.until)
             && !left.is_zero()
         {
-            let woken = self.bed.ended.wait_timeout(sleeper, left);
+            let woken = self.sleeper.ended.wait_timeout(sleeper, left);
             sleeper = woken.anyway().0;
         }
     }
@@ -139,7 +139,7 @@ impl Session {
     /// implicit transaction began with it.
     pub(super) fn parked_for(&mut self, asked: Option<TakeBackReason>, is_first: bool) -> Parked {
         match asked {
-            Some(TakeBackReason::Sleep(asked)) => Parked::Nap(self.fall_asleep(asked)),
+            Some(TakeBackReason::Sleep(asked)) => Parked::Sleep(self.fall_asleep(asked)),
             Some(TakeBackReason::Move) | None => {
                 self.stay.is_moved_first = is_first;
                 // The sleep ends at the statement's time limit.
@@ -151,33 +151,33 @@ impl Session {
     }
 
     /// Starts a sleep of this duration, or until the statement's time limit.
-    fn fall_asleep(&mut self, asked: Duration) -> Nap {
+    fn fall_asleep(&mut self, asked: Duration) -> Sleep {
         let until = self.time.now() + asked;
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
-        let nap = Nap { until, bed: Arc::clone(&self.bed) };
-        self.nap = Some(nap.clone());
-        nap
+        let sleep = Sleep { until, sleeper: Arc::clone(&self.sleeper) };
+        self.sleep = Some(sleep.clone());
+        sleep
     }
 
     /// Returns the sleep of a restarted statement, if it is not over; `None` for a statement that has not slept.
     ///
     /// # Errors
     /// Fails with `57014` if the sleep was cancelled, or the statement's time limit is exceeded.
-    pub(super) fn wake_up(&mut self) -> SqlResult<Option<Nap>> {
+    pub(super) fn wake_up(&mut self) -> SqlResult<Option<Sleep>> {
         if !self.is_parked {
-            self.end_nap();
-            self.env.naps.forget();
+            self.end_sleep();
+            self.env.sleeps.forget();
             return Ok(None);
         }
-        let Some(nap) = &self.nap else { return Ok(None) };
-        let is_cancelled = self.bed.is_cancelled();
+        let Some(sleep) = &self.sleep else { return Ok(None) };
+        let is_cancelled = self.sleeper.is_cancelled();
         let is_late = self.deadline.is_some_and(|deadline| self.time.is_past(deadline));
-        if !is_cancelled && !is_late && !self.time.is_past(nap.until) {
-            return Ok(Some(nap.clone()));
+        if !is_cancelled && !is_late && !self.time.is_past(sleep.until) {
+            return Ok(Some(sleep.clone()));
         }
-        self.nap = None;
+        self.sleep = None;
         if is_cancelled || is_late {
-            self.end_nap();
+            self.end_sleep();
             self.is_parked = false;
             return Err(SqlError::cancelled(if is_cancelled {
                 Cancellation::UserRequest
@@ -185,7 +185,7 @@ impl Session {
                 Cancellation::StatementTimeout
             }));
         }
-        self.env.naps.pass();
+        self.env.sleeps.pass();
         let left = self.deadline.map(|deadline| self.time.left(deadline));
         self.engine.set_statement_timeout(left);
         Ok(None)
@@ -197,9 +197,9 @@ impl Session {
         self.stay.until = limit.map(|limit| self.time.now() + limit);
     }
 
-    pub(super) fn end_nap(&mut self) {
-        (self.nap, self.stay.is_moved_first) = (None, false);
-        self.bed.leave();
+    pub(super) fn end_sleep(&mut self) {
+        (self.sleep, self.stay.is_moved_first) = (None, false);
+        self.sleeper.leave();
     }
 }
 

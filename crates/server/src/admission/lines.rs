@@ -1,23 +1,23 @@
 //! Tables of the gate: classes and their times, the limit now and over time, the reasons why it has moved, and the
 //! forecast of other limits.
 
-use crate::door::{Door, GateSample, Mode, ResourceRow};
+use crate::admission::{Admission, GateSample, Mode, ResourceRow};
 use gate::control::{LimitForecast, Move, Phase};
 use gate::{ClassObservation, ClassView, Time, Times};
 use types::table::{NamedRows, ProvidedTable, count, ms};
 use types::{Datum, Kind};
 
 /// Returns the rows of one of the gate's tables; no rows for other names.
-pub fn lines(door: &Door, table: &str) -> NamedRows {
+pub fn lines(admission: &Admission, table: &str) -> NamedRows {
     match table {
-        "gate" => classes(door),
-        "gate_histogram" => histograms(door),
-        "mpl" => mpl(door),
-        "mpl_forecast" => mpl_forecast(door),
-        "mpl_history" => history(door, f64::INFINITY),
-        "mpl_log" => mpl_log(door),
-        "mpl_verdict" => mpl_verdict(door),
-        "gate_resources" => resources(door),
+        "gate" => classes(admission),
+        "gate_histogram" => histograms(admission),
+        "mpl" => mpl(admission),
+        "mpl_forecast" => mpl_forecast(admission),
+        "mpl_history" => history(admission, f64::INFINITY),
+        "mpl_log" => mpl_log(admission),
+        "mpl_verdict" => mpl_verdict(admission),
+        "gate_resources" => resources(admission),
         _ => NamedRows::new(),
     }
 }
@@ -176,8 +176,8 @@ pub fn tables() -> [ProvidedTable; 8] {
     ]
 }
 
-fn classes(door: &Door) -> NamedRows {
-    let Some(view) = door.view() else { return NamedRows::new() };
+fn classes(admission: &Admission) -> NamedRows {
+    let Some(view) = admission.view() else { return NamedRows::new() };
     let seconds = |value: f64| Datum::Float8(value * 1e3);
     let row = |(class, seen): (&ClassView, &ClassObservation)| {
         let [wait, inside, idle] = [&class.wait, &class.inside, &class.idle].map(Times::quantiles_us);
@@ -208,8 +208,8 @@ fn classes(door: &Door) -> NamedRows {
 }
 
 /// Rows of the buckets that are not empty.
-fn histograms(door: &Door) -> NamedRows {
-    let Some(view) = door.view() else { return NamedRows::new() };
+fn histograms(admission: &Admission) -> NamedRows {
+    let Some(view) = admission.view() else { return NamedRows::new() };
     let mut lines = NamedRows::new();
     for class in &view.gate.classes {
         for (what, times) in [("wait", &class.wait), ("inside", &class.inside), ("idle", &class.idle)] {
@@ -228,9 +228,9 @@ fn histograms(door: &Door) -> NamedRows {
 }
 
 /// Rows of the history of the last seconds, the oldest first.
-pub fn history(door: &Door, seconds: f64) -> NamedRows {
-    let Some(now) = door.seconds() else { return NamedRows::new() };
-    let is_limited = door.mode() != Mode::Observe;
+pub fn history(admission: &Admission, seconds: f64) -> NamedRows {
+    let Some(now) = admission.seconds() else { return NamedRows::new() };
+    let is_limited = admission.mode() != Mode::Observe;
     let row = |moment: &GateSample| {
         vec![
             ("seconds_ago", Datum::Float8((now - moment.at).max(0.0))),
@@ -242,11 +242,11 @@ pub fn history(door: &Door, seconds: f64) -> NamedRows {
             ("response_ms", moment.response.map_or(Datum::Null, |response| Datum::Float8(response * 1e3))),
         ]
     };
-    door.history(seconds).iter().map(row).collect()
+    admission.history(seconds).iter().map(row).collect()
 }
 
-fn mpl(door: &Door) -> NamedRows {
-    let Some(view) = door.view() else { return vec![vec![("mode", Datum::text(Mode::Off.name()))]] };
+fn mpl(admission: &Admission) -> NamedRows {
+    let Some(view) = admission.view() else { return vec![vec![("mode", Datum::text(Mode::Off.name()))]] };
     let phase = view
         .phase
         .map_or(Datum::Null, |phase| Datum::text(if phase == Phase::Holding { "holding" } else { "searching" }));
@@ -274,14 +274,14 @@ fn mpl(door: &Door) -> NamedRows {
         ("given_up_total", count(counters.given_up)),
         ("demoted_total", count(counters.demoted)),
         ("cancelled_total", count(counters.cancelled)),
-        ("dominating", door.dominating().map_or(Datum::Null, |resource| Datum::text(resource.name()))),
-        ("source", Datum::text(door.model_source().name())),
+        ("dominating", admission.dominating().map_or(Datum::Null, |resource| Datum::text(resource.name()))),
+        ("source", Datum::text(admission.model_source().name())),
     ];
     vec![line]
 }
 
 /// Rows of the resources that transactions inside spend their time on.
-fn resources(door: &Door) -> NamedRows {
+fn resources(admission: &Admission) -> NamedRows {
     let known = |value: Option<f64>| value.map_or(Datum::Null, Datum::Float8);
     let row = |row: &ResourceRow| {
         vec![
@@ -295,7 +295,7 @@ fn resources(door: &Door) -> NamedRows {
             ("source", Datum::text(row.source.name())),
         ]
     };
-    door.resources().iter().map(row).collect()
+    admission.resources().iter().map(row).collect()
 }
 
 /// Value of a width that is known; NULL where too little was observed to tell.
@@ -303,8 +303,8 @@ fn finite(width: f64) -> Datum {
     if width.is_finite() { Datum::Float8(width) } else { Datum::Null }
 }
 
-fn mpl_log(door: &Door) -> NamedRows {
-    let Some(view) = door.view() else { return NamedRows::new() };
+fn mpl_log(admission: &Admission) -> NamedRows {
+    let Some(view) = admission.view() else { return NamedRows::new() };
     let row = |moved: &Move| {
         let ago = view.seconds - moved.at.since(Time::ZERO).as_secs_f64();
         vec![
@@ -324,20 +324,20 @@ fn mpl_log(door: &Door) -> NamedRows {
 }
 
 /// Row of the verdict: the effect of a limit, in words.
-fn mpl_verdict(door: &Door) -> NamedRows {
-    let verdict = door.verdict();
+fn mpl_verdict(admission: &Admission) -> NamedRows {
+    let verdict = admission.verdict();
     let line = vec![
-        ("mode", Datum::text(door.mode().name())),
+        ("mode", Datum::text(admission.mode().name())),
         ("mpl", verdict.mpl.map_or(Datum::Null, |mpl| count(mpl.into()))),
         ("verdict", Datum::text(&*verdict.words)),
-        ("source", Datum::text(door.model_source().name())),
+        ("source", Datum::text(admission.model_source().name())),
     ];
     vec![line]
 }
 
-fn mpl_forecast(door: &Door) -> NamedRows {
-    let Some(forecast) = door.forecast() else { return NamedRows::new() };
-    let source = door.model_source().name();
+fn mpl_forecast(admission: &Admission) -> NamedRows {
+    let Some(forecast) = admission.forecast() else { return NamedRows::new() };
+    let source = admission.model_source().name();
     let row = |limit: &LimitForecast| {
         vec![
             ("mpl", count(limit.mpl.into())),
