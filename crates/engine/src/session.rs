@@ -165,6 +165,11 @@ impl Session {
         &self.waiter
     }
 
+    /// Returns the number of the session.
+    pub fn number(&self) -> u64 {
+        self.waiter.id
+    }
+
     /// Returns the options of the session.
     pub fn options(&self) -> &SessionOptions {
         &self.options

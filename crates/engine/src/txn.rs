@@ -271,7 +271,8 @@ impl<'e> Txn<'e> {
         }
     }
 
-    /// Ends a transaction that has undone all it did, and is to be run again when a wait is over.
+    /// Ends a transaction that has changed nothing, or has undone all it did and is to be run again when a wait is over.
+    /// It counts neither as committed nor as aborted.
     pub(crate) fn give_up(mut self) {
         self.walk_to_the_end();
         if let (Some(held), Some(scratch)) = (self.held.take(), self.scratch.take()) {

@@ -19,12 +19,14 @@ use crate::row::{Row, RowId, RowPlace};
 use crate::schema::table::Table;
 use crate::sync::Relaxed;
 use crate::txn::Txn;
+use crate::txn::begin::{Begin, Isolation};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter;
 use preempt::{Dense, safepoint};
+use stage::Class;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -81,6 +83,24 @@ impl Snapshot {
             NewestState::Frozen(..) | NewestState::Nowhere => return None,
         };
         Some(read(&Row { id: row, table, place }))
+    }
+
+    /// Runs `read` with a READ ONLY transaction that sees this snapshot, without the changes of the transaction that the
+    /// snapshot was taken in. The transaction cannot wait for locks, and holds nothing but the snapshot: `read` may take
+    /// any time. Views show it as one of the session with this number ([`Session::number`]).
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if too many transactions are open.
+    pub fn read<R>(&self, class: Class, session: u64, read: impl FnOnce(&Txn<'_>) -> R) -> Result<R> {
+        let begin = Begin::new(class).isolation(Isolation::RepeatableRead).read_only();
+        let mut held = self.inner.hold(begin, None)?;
+        held.read_by(&self.hold);
+        held.set_session(session);
+        let txn = Txn::new(&self.inner, held, begin);
+        txn.rest_between_calls();
+        let made = read(&txn);
+        txn.give_up();
+        Ok(made)
     }
 
     /// Returns a scan of the columns at these positions, in batches of at most `batch_rows` rows.

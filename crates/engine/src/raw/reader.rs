@@ -1,7 +1,8 @@
 //! A snapshot that no transaction owns.
 //!
 //! **Invariant:** it is registered as long as this lives, in a place of its own. Its number is that of a clock reading
-//! made after it was registered, or the number of a transaction that was registered all the time until it was.
+//! made after it was registered, or the number of a transaction that was registered all the time until it was. A
+//! transaction that reads by it ends before it does.
 
 use super::horizon::NO_SNAPSHOT;
 use super::slots::{HeldSlot, Registry, SnapshotPin};
@@ -52,6 +53,18 @@ impl ReadHold {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+}
+
+impl HeldSlot<'_> {
+    /// Makes the transaction, which has read nothing, read by a registered snapshot, which must outlive it.
+    ///
+    /// Why nothing that it may reach is freed: `hold` keeps the snapshot's versions, whatever is published here. Of a walk
+    /// that began with the number published before, the older number is a lower bound, as it is of later walks.
+    pub(crate) fn read_by(&mut self, hold: &ReadHold) {
+        assert!(std::ptr::eq(&raw const *hold.registry, self.registry), "a snapshot of another engine");
+        self.snapshot = hold.snapshot();
+        self.slot().snapshot.store(self.snapshot, SeqCst);
     }
 }
 

@@ -97,6 +97,7 @@ fn main() -> ExitCode {
             testkit::test!(load::a_load_and_a_table_lock_exclude_each_other),
             testkit::test!(own_snapshot::a_transaction_scans_what_it_sees),
             testkit::test!(own_snapshot::a_statement_scans_what_it_has_done),
+            testkit::test!(own_snapshot::a_transaction_reads_by_a_snapshot),
             testkit::test!(own_snapshot::the_newest_snapshot_misses_nothing),
             testkit::test!(own_snapshot::noted_scans_are_checked),
             testkit::test!(own_snapshot::transactions_end_under_their_scans),

@@ -7,7 +7,8 @@ use crate::support::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type};
 use engine::{
-    Begin, Comparison, Condition, Engine, Error, Isolation, RowId, Snapshot, Table, TableLock, Txn, Value, Wait,
+    Begin, Comparison, Condition, Direction, Engine, Error, Isolation, RowId, Snapshot, Table, TableLock, Txn, Value,
+    Wait,
 };
 use stage::Class;
 use std::sync::Arc;
@@ -126,6 +127,67 @@ pub fn a_statement_scans_what_it_has_done() {
     });
     session.commit().unwrap();
     assert!(matches!(session.snapshot(), Err(Error::TransactionState(_))));
+}
+
+/// Goal: a transaction that reads by an older snapshot sees its state by scans, look-ups and ranges, whatever is committed,
+/// frozen and collected meanwhile; it holds back what the snapshot does, and nothing else; and it cannot write. Method: other
+/// transactions change all rows repeatedly between its calls.
+pub fn a_transaction_reads_by_a_snapshot() {
+    let (engine, table) = mixed_bank();
+    let mut session = session(&engine);
+    session.begin(COMMITTED).unwrap();
+    let snapshot = session.snapshot().unwrap();
+    let change = || {
+        for round in 1..=3 {
+            let (changed, _) = engine.run(COMMITTED, |txn| {
+                (0..10_000).filter(|id| round == 1 || id % 2 == 1).try_for_each(|id| pay(txn, &table, id, round))?;
+                open(txn, &table, 20_000 + round as i32, 7, "later").map(drop)
+            });
+            changed.unwrap();
+        }
+        let (dropped, _) = engine.run(COMMITTED, |txn| {
+            (0..10_000).filter(|id| id % 2 == 0).try_for_each(|id| drop_account(txn, &table, id))?;
+            (20_001..=20_003).try_for_each(|id| drop_account(txn, &table, id))
+        });
+        dropped.unwrap();
+        freeze_all(&engine);
+        engine.collect_garbage(usize::MAX);
+    };
+    let expected: Vec<(i32, i64)> = (0..10_000).map(|id| (id, 100)).collect();
+    // The first change comes before the transaction begins.
+    change();
+    session.commit().unwrap();
+    let ids = snapshot.read(Class::Normal, session.number(), |txn| {
+        assert_eq!(txn.snapshot_number(), snapshot.number());
+        assert_eq!(engine.transactions()[0].session.as_deref(), Some(&*session.options().name));
+        assert_eq!(read(txn, &table)?, expected);
+        assert_eq!(balance(txn, &table, 4), Some(100));
+        assert!(matches!(open(txn, &table, 30_000, 1, "refused"), Err(Error::ReadOnly)));
+        let kept = engine.run(COMMITTED, |txn| (1..10_000).step_by(2).try_for_each(|id| pay(txn, &table, id, 1)));
+        kept.0.unwrap();
+        let before = engine.stats().versions_dead;
+        for _ in 0..3 {
+            let odd = engine.run(COMMITTED, |txn| (1..10_000).step_by(2).try_for_each(|id| pay(txn, &table, id, 1)));
+            odd.0.unwrap();
+            engine.collect_garbage(usize::MAX);
+        }
+        assert!(engine.stats().versions_dead <= before + 10_000, "it holds back no version that it does not see");
+        let mut ids = Vec::new();
+        for row in txn.range(&table, BY_ID, &[], Direction::Forward)? {
+            ids.push(row.get_i32(ID));
+            if ids.len() == 5_000 {
+                freeze_all(&engine);
+                engine.collect_garbage(usize::MAX);
+            }
+        }
+        assert_eq!(read(txn, &table)?, expected);
+        Ok::<_, Error>(ids)
+    });
+    assert_eq!(ids.unwrap().unwrap(), (0..10_000).collect::<Vec<_>>());
+    drop(snapshot);
+    engine.collect_garbage(usize::MAX);
+    engine.collect_garbage(usize::MAX);
+    assert!(engine.transactions().is_empty() && engine.snapshots().is_empty());
 }
 
 /// Goal: a transaction that has locked a table against writers gets all of its rows, those committed after its own
