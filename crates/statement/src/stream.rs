@@ -85,6 +85,19 @@ impl<T> Stream<T> {
         Ok(())
     }
 
+    /// Puts in a piece of so many bytes. Blocks while there is no room, for as long as the receiver is there.
+    ///
+    /// # Errors
+    /// `57014` when the receiver has gone.
+    pub fn push_until_closed(&self, piece: T, bytes: usize) -> SqlResult<()> {
+        let mut state = self.state();
+        while !self.has_room(&state, bytes)? {
+            state = self.room.wait(state).anyway();
+        }
+        put(state, piece, bytes);
+        Ok(())
+    }
+
     /// Puts in a piece of so many bytes as soon as there is room. It is taken out of `piece` then.
     ///
     /// # Errors

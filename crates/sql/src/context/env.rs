@@ -119,6 +119,12 @@ impl Env {
         self.chance.state.locked_anyway()
     }
 
+    /// Returns a copy, with these names, for a query without effects that continues while the session runs other
+    /// statements. It shares nothing that these change.
+    pub(crate) fn apart(&self, names: Arc<dyn SessionObjects>) -> Env {
+        Env { names, sleeps: Sleeps::new(self.time.clone()), asked: Arc::default(), ..self.clone() }
+    }
+
     /// Begins a statement.
     pub(crate) fn begin(&self) {
         if !self.chance.is_touched.swap(false, Relaxed) {

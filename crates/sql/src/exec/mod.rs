@@ -93,6 +93,16 @@ impl RunUsage {
     }
 }
 
+/// Rows that a run has made within its budgets.
+pub(crate) enum FirstRows {
+    /// All rows.
+    All(Batch),
+    /// Rows before the first error, their bytes, and the error.
+    Until(Batch, usize, SqlError),
+    /// There are more.
+    TooMany,
+}
+
 /// Returns true if the statement is to be bound again and restarted.
 pub(crate) fn moves(error: &SqlError) -> bool {
     error.begins_again() == Some(RetryReason::Moved)
@@ -260,13 +270,13 @@ impl Run<'_> {
     }
 
     /// Passes the rows of a plan on in batches with their sizes. The first batches are small, so that the first row
-    /// arrives soon. Returns the number of rows.
+    /// arrives soon. Rows before the error of a row are passed on, too. Returns the number of rows.
     ///
     /// # Errors
     /// Errors of the rows, and of `push`.
     pub(crate) fn stream(&self, plan: &RowPlan, push: &mut dyn FnMut(Batch, usize) -> SqlResult<()>) -> SqlResult<u64> {
         let (mut batch, mut bytes, mut enough, mut count) = (Vec::new(), 0, FIRST_BATCH_BYTES, 0);
-        self.every_owned(plan, None, &mut |row| {
+        let ended = self.every_owned(plan, None, &mut |row| {
             bytes += bytes_of(&row);
             batch.push(row);
             count += 1;
@@ -276,11 +286,11 @@ impl Run<'_> {
                 SqlError::check_room(SMALL_BYTES)?;
             }
             Ok(())
-        })?;
-        if !batch.is_empty() {
+        });
+        if !batch.is_empty() && ended.as_ref().err().is_none_or(is_of_row) {
             push(batch, bytes)?;
         }
-        Ok(count)
+        ended.map(|()| count)
     }
 
     fn collect_for(&self, of: MemoryUse, plan: &Plan, outer: Option<&RowStack<'_>>) -> SqlResult<Vec<Box<[Datum]>>> {
@@ -298,6 +308,31 @@ impl Run<'_> {
         match self.collect(plan) {
             Err(_) if self.spent.is_over_budget() => Ok(None),
             result => result.map(Some),
+        }
+    }
+
+    /// Returns the rows of a plan, or those before its first error, unless they exceed the budget of the run or take more than
+    /// these bytes.
+    ///
+    /// # Errors
+    /// Those that end a statement at any time: it was cancelled, there is no room, or it begins again.
+    pub(crate) fn first_rows(&self, plan: &RowPlan, bytes_max: usize) -> SqlResult<FirstRows> {
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        let ended = self.rows(plan, None, &mut |row| {
+            bytes += bytes_of(row);
+            if bytes_max < bytes {
+                return Ok(Flow::Break(()));
+            }
+            self.keep(MemoryUse::Results, row)?;
+            all.push(row.into());
+            Ok(Flow::Continue(()))
+        });
+        match ended {
+            Ok(_) if bytes_max < bytes => Ok(FirstRows::TooMany),
+            Ok(_) => Ok(FirstRows::All(all)),
+            Err(_) if self.spent.is_over_budget() => Ok(FirstRows::TooMany),
+            Err(error) if is_of_row(&error) => Ok(FirstRows::Until(all, bytes, error)),
+            Err(error) => Err(error),
         }
     }
 
@@ -446,6 +481,12 @@ impl Run<'_> {
             if wanted { each(row) } else { Ok(Flow::Continue(())) }
         })
     }
+}
+
+/// Returns true if the error is one of a row, so that the rows before it stand.
+fn is_of_row(error: &SqlError) -> bool {
+    let ends = [SqlState::QUERY_CANCELED, SqlState::OUT_OF_MEMORY, SqlState::STATEMENT_TOO_COMPLEX];
+    error.engine().is_none() && error.begins_again().is_none() && !ends.contains(&error.state())
 }
 
 /// Decrements a count; returns false if it is 0.

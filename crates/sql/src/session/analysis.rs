@@ -1,7 +1,8 @@
-//! Analytical run, from the view of the session that waits for it.
+//! Run of a query on other threads, from the view of the session that waits for it: as analytics, or by rows for a cursor.
 //!
 //! **Invariant:** a run ends exactly once; later ends are ignored.
 
+use super::stream::CAPACITY;
 use engine::Wake;
 use locked::Locked;
 use query::analytics::{AnalyticsAnswer, AnalyticsPlan, AnalyticsRun, AnalyticsStart};
@@ -12,13 +13,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// Analytical run that a session waits for. It can be canceled before it is started.
+/// Run that a session waits for. It can be canceled before it is started.
 #[derive(Default)]
 pub struct Analysis {
     state: Mutex<AnalysisState>,
     run: OnceLock<Arc<dyn AnalyticsRun>>,
     /// Queue of its rows, if they are consumed while it runs.
     rows: OnceLock<Arc<Stream<ResultPiece>>>,
+    /// True if its path is settled: the query does not begin again, though no row has come.
+    is_settled: bool,
 }
 
 #[derive(Default)]
@@ -32,6 +35,13 @@ struct AnalysisState {
 }
 
 impl Analysis {
+    /// Returns a run whose rows come by a queue, with that queue. Its path is settled.
+    pub(super) fn of_rows(run: Arc<dyn AnalyticsRun>) -> (Arc<Analysis>, Arc<Stream<ResultPiece>>) {
+        let stream = Arc::new(Stream::new(CAPACITY));
+        let (run, rows) = (OnceLock::from(run), OnceLock::from(Arc::clone(&stream)));
+        (Arc::new(Analysis { run, rows, is_settled: true, ..Analysis::default() }), stream)
+    }
+
     /// Starts the plan. Called once.
     ///
     /// # Errors
@@ -59,7 +69,7 @@ impl Analysis {
     }
 
     /// Ends the run. Returns false if it had ended before.
-    fn end(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
+    pub(super) fn end(&self, result: SqlResult<AnalyticsAnswer>, is_cancelled: bool) -> bool {
         let wake = {
             let mut state = self.state();
             if state.is_over {
@@ -89,9 +99,9 @@ impl Analysis {
         }
     }
 
-    /// Returns the queue, if it has ever received rows: then the query cannot be restarted.
+    /// Returns the queue, if the query cannot be restarted: the queue has received rows, or the path is settled.
     pub(crate) fn begun_rows(&self) -> Option<&Arc<Stream<ResultPiece>>> {
-        self.rows.get().filter(|rows| rows.has_begun())
+        self.rows.get().filter(|rows| self.is_settled || rows.has_begun())
     }
 
     /// Returns true if the run has ended.

@@ -1,4 +1,5 @@
-//! Rows of a cursor: all of them, or those that have come so far of a query that runs as analytics.
+//! Rows of a cursor: all of them, or those that have come so far of a query that runs elsewhere: as analytics, or by rows
+//! ([`super::cursor_run`]).
 //!
 //! **Invariant:** a running query reads the snapshot of its `DECLARE`, and began in a transaction without changes of its own. So
 //! it returns the same rows whatever the transaction does later, and going back to a savepoint takes nothing from it. It ends
@@ -31,7 +32,7 @@ pub(super) enum CursorRows {
     Arriving(ArrivingRows),
 }
 
-/// Rows of a query that runs, or has run, as analytics, in a window that only goes forward.
+/// Rows of a query that runs, or has run, elsewhere, in a window that only goes forward.
 #[derive(Debug)]
 pub(super) struct ArrivingRows {
     /// Run of the query. None after it has ended well.

@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** a cursor shows the rows as of its declaration, or for a portal of the protocol as of its first run,
 //! regardless of later changes. All rows are made at that time, which takes their locks and raises their errors. The
-//! exception is a query that runs as analytics: it may go on while its cursor moves forward, on the snapshot of that
+//! exception is a large query that only reads: it goes on while its cursor moves forward, on the snapshot of that
 //! time; see [`super::cursor_rows`].
 
 use super::analysis::Analysis;
 use super::cursor_rows::{ArrivingRows, CursorRows};
 use super::names::{Cursor, bytes_of_rows};
 use super::stream::{CAPACITY, Destination};
-use super::{Outcome, Parked, Session, Statement, Step};
+use super::{Outcome, Parked, Portal, Session, Statement, Step};
 use query::plan::ColumnInfo;
 use settings::value::bytes;
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
@@ -316,20 +316,9 @@ impl Session {
         };
         let bytes = self.bytes_kept(&rows)?;
         let is_scrollable = *is_scrollable && matches!(rows, CursorRows::Whole(_));
-        let cursor = Cursor {
-            text: statement.text.clone(),
-            statement: statement.as_run(),
-            values: Vec::new(),
-            rows,
-            at: 0,
-            is_scrollable,
-            is_held: *is_held,
-            is_binary: *is_binary,
-            since_us: self.time.unix_us(),
-            is_new: true,
-            level: self.savepoints.len(),
-            bytes,
-        };
+        let (is_held, is_binary) = (*is_held, *is_binary);
+        let new = self.new_portal(&statement.as_run());
+        let cursor = Cursor { rows, bytes, is_scrollable, is_held, is_binary, ..new };
         self.put_portal(name, cursor)?;
         Ok(Step::Done(Outcome::Done(CommandTag { words: "DECLARE CURSOR", rows: None })))
     }
@@ -349,7 +338,7 @@ impl Session {
         // A rollback to a savepoint undoes changes that the run would have read in part.
         let has_changed_nothing = self.engine.weight() == 0;
         if may_arrive && has_changed_nothing {
-            self.destination = Destination::Cursor;
+            self.destination = Destination::Cursor { is_large: false };
         }
         let step = self.act_current(statement, values);
         self.destination = Destination::Whole;
@@ -459,6 +448,26 @@ impl Session {
             )
         };
         Ok(Step::Done(outcome))
+    }
+
+    /// Runs the statement of a portal. The rows of an unnamed one that its client reads piece by piece may arrive while they
+    /// are made: then it becomes a cursor without a name, and these are the first of them.
+    pub(super) fn act_portal(&mut self, portal: &Portal) -> SqlResult<Step> {
+        let Portal { statement, values, rows_first } = portal;
+        let Some(rows_first) = rows_first.filter(|_| statement.traits.is_query) else {
+            return self.act_current(statement, values);
+        };
+        if !self.names.get().portals.contains_key("") {
+            self.open_implicit();
+            let rows = match self.make_rows(statement, values, true)? {
+                CursorProgress::Waits(step) => return Ok(step),
+                CursorProgress::Rows(CursorRows::Whole(rows)) => return Ok(Step::Done(super::queries::rows(rows))),
+                CursorProgress::Rows(rows @ (CursorRows::None | CursorRows::Arriving(_))) => rows,
+            };
+            let bytes = self.bytes_kept(&rows)?;
+            self.put_portal("", Cursor { rows, bytes, ..self.new_portal(statement) })?;
+        }
+        self.advance_portal("", &[Datum::Int8(i64::try_from(rows_first).unwrap_or(i64::MAX))])
     }
 
     /// Returns the next rows of a portal, for the protocol.

@@ -12,6 +12,7 @@ mod analyse;
 mod analysis;
 mod copy;
 mod cursor_rows;
+mod cursor_run;
 pub(crate) mod cursors;
 mod define;
 pub(crate) mod explain;
@@ -84,6 +85,7 @@ pub struct Database {
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
     time: TimeSource,
+    cursor_threads: Arc<cursor_run::CursorThreads>,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.
@@ -213,6 +215,8 @@ impl Statement {
 pub struct Portal {
     statement: Arc<Statement>,
     values: Vec<Datum>,
+    /// Number of rows of the first run, if the client has set it: [`Session::suspend_at`].
+    rows_first: Option<usize>,
 }
 
 /// Result of a statement.
@@ -328,42 +332,6 @@ struct Savepoint {
 }
 
 impl Database {
-    /// Creates a database over this engine.
-    pub fn new(engine: Engine) -> Database {
-        Database {
-            engine,
-            catalog: Arc::default(),
-            analytics: None,
-            provider: None,
-            server: Arc::default(),
-            roles: Arc::new(Roles::of_a_fresh_server()),
-            time: TimeSource::system(),
-        }
-    }
-
-    /// Sets the clock from which sessions take the time.
-    #[must_use]
-    pub fn with_time(self, time: TimeSource) -> Database {
-        Database { time, ..self }
-    }
-
-    /// Sets the analytics for large queries.
-    #[must_use]
-    pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
-        Database { analytics: Some(analytics), ..self }
-    }
-
-    /// Sets the provider of the views about the server's sessions.
-    #[must_use]
-    pub fn with_provider(self, provider: Arc<dyn catalog::Provider>) -> Database {
-        Database { provider: Some(provider), ..self }
-    }
-
-    /// Returns the engine.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
     /// Opens a session.
     ///
     /// # Errors
@@ -449,7 +417,7 @@ impl Session {
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
         self.begin_timer();
-        Ok(Portal { statement: Arc::clone(statement), values })
+        Ok(Portal { statement: Arc::clone(statement), values, rows_first: None })
     }
 
     /// Runs the portal to its end. Outside a transaction block it becomes part of the implicit transaction, which

@@ -71,7 +71,8 @@ impl SessionNames {
 impl SessionObjects for Mutex<NamedObjects> {
     fn portals(&self) -> Vec<ListedPortal> {
         let names = self.locked_anyway();
-        let listed = names.portals.iter().map(|(name, cursor)| ListedPortal {
+        let named = names.portals.iter().filter(|(name, _)| !name.is_empty());
+        let listed = named.map(|(name, cursor)| ListedPortal {
             name: name.clone(),
             text: cursor.text.clone(),
             is_held: cursor.is_held,
@@ -152,12 +153,21 @@ impl Session {
     /// # Errors
     /// `42P03` if the name is in use.
     pub fn name_portal(&mut self, name: &str, portal: Portal) -> SqlResult<Portal> {
-        let Portal { statement, values } = &portal;
+        let Portal { statement, values, rows_first: _ } = &portal;
         let is_query = statement.traits.is_query;
-        let cursor = Cursor {
+        let values = if is_query { values.clone() } else { Vec::new() };
+        let cursor = Cursor { values, ..self.new_portal(statement) };
+        let run = is_query.then(|| portal_of(name, statement));
+        self.put_portal(name, cursor)?;
+        Ok(run.unwrap_or(portal))
+    }
+
+    /// Returns a portal of a statement that has not run.
+    pub(super) fn new_portal(&self, statement: &Arc<Statement>) -> Cursor {
+        Cursor {
             text: statement.text.clone(),
             statement: Arc::clone(statement),
-            values: if is_query { values.clone() } else { Vec::new() },
+            values: Vec::new(),
             rows: CursorRows::None,
             at: 0,
             is_scrollable: false,
@@ -167,10 +177,7 @@ impl Session {
             is_new: true,
             level: self.savepoints.len(),
             bytes: 0,
-        };
-        let run = is_query.then(|| portal_of(name, statement));
-        self.put_portal(name, cursor)?;
-        Ok(run.unwrap_or(portal))
+        }
     }
 
     pub(super) fn put_portal(&mut self, name: &str, cursor: Cursor) -> SqlResult<()> {
@@ -199,6 +206,22 @@ impl Session {
             portal.values = rows.map(|rows| Datum::Int8(i64::try_from(rows).unwrap_or(i64::MAX))).into_iter().collect();
         }
         goes_on
+    }
+
+    /// Sets the number of rows that the first run of the unnamed portal returns at least: all of them, unless they arrive
+    /// while they are made. After the run, [`Session::has_suspended`] tells which.
+    pub fn suspend_at(&mut self, portal: &mut Portal, rows: usize) {
+        self.close_portal("");
+        portal.rows_first = Some(rows);
+    }
+
+    /// Returns true if the unnamed portal can be run again for further rows, after [`Session::advance`].
+    pub fn has_suspended(&self, portal: &mut Portal) -> bool {
+        let is_there = portal.rows_first.is_some() && self.names.get().portals.contains_key("");
+        if is_there {
+            *portal = portal_of("", &portal.statement);
+        }
+        is_there
     }
 
     /// Closes a portal.
@@ -236,6 +259,16 @@ impl Session {
         });
     }
 
+    /// Ends the queries of cursors that a failed transaction can only close: they were opened since its last savepoint.
+    pub(super) fn end_cursor_runs(&mut self) {
+        let level = self.savepoints.len();
+        for cursor in self.names.get().portals.values_mut() {
+            if cursor.is_new && cursor.level == level && matches!(cursor.rows, CursorRows::Arriving(_)) {
+                (cursor.rows, cursor.bytes) = (CursorRows::None, 0);
+            }
+        }
+    }
+
     /// Ends the transaction: closes the portals that it opened, except, after a commit, those WITH HOLD.
     pub(super) fn end_portals(&mut self, committed: bool) {
         self.close_portals(|cursor| {
@@ -251,5 +284,5 @@ fn portal_of(name: &str, statement: &Arc<Statement>) -> Portal {
     let bound = super::BoundStatement::fixed(Action::Advance(name.to_owned()));
     let (columns, class) = (statement.columns.clone(), statement.class);
     let statement = Statement { columns, class, ..Statement::of(&statement.text, bound) };
-    Portal { statement: Arc::new(statement), values: Vec::new() }
+    Portal { statement: Arc::new(statement), values: Vec::new(), rows_first: None }
 }

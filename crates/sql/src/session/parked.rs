@@ -29,7 +29,7 @@ pub enum Parked {
     Lock(Ticket),
     /// End or rows of its own analytical run.
     Analysis(Arc<Analysis>),
-    /// Rows of a cursor's analytical run; the time limit of the statement.
+    /// Rows of a cursor's run; the time limit of the statement.
     Rows(Arc<Analysis>, Option<Instant>),
     /// End of a sleep.
     Sleep(Sleep),

@@ -30,7 +30,7 @@ use types::ops::CallContext;
 /// A query that scans tables with more rows than this starts as analytics.
 const SCAN_ROWS_MAX: u64 = 10_000;
 /// A query that makes more rows than this moves to analytics.
-const BUDGET_ROWS: u64 = 20_000;
+pub(super) const BUDGET_ROWS: u64 = 20_000;
 
 /// Execution path of a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ enum QueryPath {
 
 /// Tables and effects of a query, as far as they decide its path.
 #[derive(Default)]
-struct QueryReads {
+pub(super) struct QueryReads {
     /// Tables that are scanned as a whole.
     scanned: Vec<Arc<Table>>,
     /// Tables that are read by an index, or up to the last row that a LIMIT needs.
@@ -72,7 +72,7 @@ pub(super) struct KnownPath {
 }
 
 impl KnownPath {
-    fn reads(&self, plan: &Plan) -> &QueryReads {
+    pub(super) fn reads(&self, plan: &Plan) -> &QueryReads {
         self.reads.get_or_init(|| {
             let mut reads = QueryReads::default();
             reads.add(plan);
@@ -263,7 +263,11 @@ impl Session {
 
     /// Returns the snapshot of the next statement, for analytics; `None` if the statement must be bound again. An open
     /// transaction lends its own snapshot, and a SERIALIZABLE one notes all of these tables as read.
-    fn snapshot(&mut self, bound: &Arc<BoundStatement>, reads: &QueryReads) -> SqlResult<Option<Arc<Snapshot>>> {
+    pub(super) fn snapshot(
+        &mut self,
+        bound: &Arc<BoundStatement>,
+        reads: &QueryReads,
+    ) -> SqlResult<Option<Arc<Snapshot>>> {
         self.open_implicit();
         if !self.engine.is_open() && self.settings.isolation() == Isolation::ReadCommitted {
             let snapshot = self.database.engine().try_snapshot()?;
@@ -297,18 +301,25 @@ impl Session {
 
     /// Runs on the row path as long as the query is small, and then as analytics.
     fn by_few_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        if self.may_run_apart(given, query) {
+            return self.by_first_rows(given, query, |session| session.analyse_large(given, query));
+        }
         let spent = || RunUsage::within(BUDGET_ROWS);
         let ran = self
             .run_within(given.values, RunNeeds::of(given.bound), spent, |run| run.collect_within_budget(&query.rows))?;
         self.step_of(ran, given, |session, all| match all {
             Some(all) => Ok(Step::Done(rows(all))),
-            // The query is no longer small. Preparing its analytics takes a while, so it moves to another thread first.
-            None if session.stay.until.is_some() && given.statement.known().plan.get().is_none() => {
-                Ok(Step::Parked(Parked::Elsewhere))
-            }
-            // The time limit of the statement continues.
-            None => session.analyse_or_by_rows(given, query),
+            None => session.analyse_large(given, query),
         })
+    }
+
+    /// Runs a query as analytics that is no longer small. The time limit of the statement continues.
+    fn analyse_large(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        // Preparing its analytics takes a while.
+        if self.stay.until.is_some() && given.statement.known().plan.get().is_none() {
+            return Ok(Step::Parked(Parked::Elsewhere));
+        }
+        self.analyse_or_by_rows(given, query)
     }
 
     /// Returns the plan for analytics, prepared at the first use.
@@ -396,7 +407,7 @@ impl Session {
     ) -> SqlResult<bool> {
         let StatementRun { statement, values, .. } = given;
         // A cursor's run outlives its statement, which checks its time limit itself.
-        let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor));
+        let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor { .. }));
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
             Some(start) => {

@@ -1,12 +1,16 @@
-//! Server settings that sessions share, and their reload.
+//! Database as a server makes it; server settings that sessions share, and their reload.
 //!
 //! **Invariant:** a session changes to reloaded settings between transactions only, and what it has set by itself stays.
 
 use super::{Database, Session, TransactionBlock};
+use engine::Engine;
 use locked::RwLocked;
+use query::analytics::Analytics;
 use settings::Defaults;
 use settings::priority::Rules;
+use settings::roles::Roles;
 use statement::error::SqlResult;
+use statement::time::TimeSource;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, RwLock};
 
@@ -34,6 +38,43 @@ impl LiveSettings {
 }
 
 impl Database {
+    /// Creates a database over this engine.
+    pub fn new(engine: Engine) -> Database {
+        Database {
+            engine,
+            catalog: Arc::default(),
+            analytics: None,
+            provider: None,
+            server: Arc::default(),
+            roles: Arc::new(Roles::of_a_fresh_server()),
+            time: TimeSource::system(),
+            cursor_threads: Arc::default(),
+        }
+    }
+
+    /// Sets the clock from which sessions take the time.
+    #[must_use]
+    pub fn with_time(self, time: TimeSource) -> Database {
+        Database { time, ..self }
+    }
+
+    /// Sets the analytics for large queries.
+    #[must_use]
+    pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
+        Database { analytics: Some(analytics), ..self }
+    }
+
+    /// Sets the provider of the views about the server's sessions.
+    #[must_use]
+    pub fn with_provider(self, provider: Arc<dyn catalog::Provider>) -> Database {
+        Database { provider: Some(provider), ..self }
+    }
+
+    /// Returns the engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Returns the settings with these values.
     ///
     /// # Errors

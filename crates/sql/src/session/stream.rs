@@ -36,7 +36,10 @@ pub enum Destination {
     /// Rows may go to a sink, which is created when it is needed: [`Session::sink`].
     Later,
     /// Rows belong to a cursor, whose query may continue after the statement.
-    Cursor,
+    Cursor {
+        /// True if the query has turned out to be large.
+        is_large: bool,
+    },
     /// Rows may go to this sink.
     Sink {
         /// Sink.
@@ -103,7 +106,7 @@ impl Session {
     /// Returns the sink of the portal that was executed last, if it has one.
     pub fn sink(&self) -> Option<&Arc<ResultSink>> {
         match &self.destination {
-            Destination::Whole | Destination::Later | Destination::Cursor => None,
+            Destination::Whole | Destination::Later | Destination::Cursor { .. } => None,
             Destination::Sink { sink, may_block: _ } => Some(sink),
         }
     }
@@ -112,7 +115,7 @@ impl Session {
     pub(super) fn stream_of(&mut self, given: StatementRun<'_>) -> Option<Arc<Stream<ResultPiece>>> {
         match &self.destination {
             Destination::Whole => return None,
-            Destination::Cursor => return Some(Arc::new(Stream::new(CAPACITY))),
+            Destination::Cursor { .. } => return Some(Arc::new(Stream::new(CAPACITY))),
             Destination::Later => self.destination = Destination::Sink { sink: Arc::default(), may_block: false },
             Destination::Sink { .. } => {}
         }
@@ -126,8 +129,20 @@ impl Session {
         sink.set_head(ResultHead::Rows { columns, forms: self.forms().clone() });
     }
 
-    /// Runs a query to its end on the row path.
+    /// Runs a query on the row path: to its end, or until its rows arrive at its cursor.
     pub(super) fn by_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
+        match self.destination {
+            _ if !self.may_run_apart(given, query) => self.by_all_rows(given, query),
+            Destination::Cursor { is_large: true } => self.run_apart(given, query),
+            Destination::Cursor { is_large: false }
+            | Destination::Whole
+            | Destination::Later
+            | Destination::Sink { .. } => self.by_first_rows(given, query, |session| session.run_apart(given, query)),
+        }
+    }
+
+    /// Runs a query by rows, to its end.
+    pub(super) fn by_all_rows(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
         match self.sink_of(given, &query.rows) {
             Some(sink) => self.stream_rows(given, query, &sink),
             None => {
@@ -141,7 +156,7 @@ impl Session {
     pub(super) fn sink_of(&self, given: StatementRun<'_>, plan: &Plan) -> Option<Arc<ResultSink>> {
         match &self.destination {
             Destination::Sink { sink, may_block: true } => given.bound.known.is_pure(plan).then(|| Arc::clone(sink)),
-            Destination::Whole | Destination::Later | Destination::Cursor | Destination::Sink { .. } => None,
+            Destination::Whole | Destination::Later | Destination::Cursor { .. } | Destination::Sink { .. } => None,
         }
     }
 

@@ -183,6 +183,7 @@ impl Session {
         if self.block != TransactionBlock::None {
             self.has_failed = true;
             self.engine.fail();
+            self.end_cursor_runs();
         }
     }
 

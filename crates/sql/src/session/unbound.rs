@@ -95,7 +95,7 @@ impl Session {
             true => None,
             false => {
                 self.unbound = None;
-                Some(self.act_current(&portal.statement, &portal.values))
+                Some(self.act_portal(portal))
             }
         };
         loop {
@@ -110,7 +110,7 @@ impl Session {
                 // A statement that has waited is bound again, which reports its error.
                 (PreparationFailure::Stands | PreparationFailure::Again, _) => {}
             }
-            result = Some(self.act_current(&portal.statement, &portal.values));
+            result = Some(self.act_portal(portal));
         }
     }
 }
