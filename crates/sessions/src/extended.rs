@@ -161,7 +161,7 @@ impl Session {
             weight = weight.saturating_add(weight_of("", &prepared.text));
         }
         if bind.portal.is_empty() {
-            self.portals.take("");
+            self.take_unnamed_portal();
         }
         self.check_room(weight)?;
         let mut values = Vec::with_capacity(given);
@@ -187,6 +187,13 @@ impl Session {
         self.notices();
         self.conn.replies.bind_complete();
         Ok(())
+    }
+
+    /// Removes the unnamed portal.
+    pub(crate) fn take_unnamed_portal(&mut self) {
+        if self.portals.take("").is_some() {
+            self.sql.close_portal("");
+        }
     }
 
     pub(crate) fn describe(&mut self, body: &[u8]) -> Result<(), Stop> {
@@ -297,9 +304,15 @@ impl Session {
     async fn start(&mut self, name: &str, limit: Option<usize>) -> Result<(), Stop> {
         let held = self.portals.get_mut(name).ok_or_else(|| errors::no_portal(name))?;
         let (prepared, hot, mut portal) = (Arc::clone(&held.prepared), held.hot, held.portal.take());
-        // A portal that may be suspended keeps its rows.
+        // A portal that may be suspended keeps its rows, or its query goes on.
         let mut streaming = limit.is_none().then(|| Streaming::new(held.formats.clone(), false));
-        let goes_on = !name.is_empty() && sql::session::Session::advance(&mut portal, limit);
+        let mut goes_on = sql::session::Session::advance(&mut portal, limit);
+        if let Some(limit) = limit
+            && name.is_empty()
+            && !goes_on
+        {
+            self.sql.suspend_at(&mut portal, limit);
+        }
         let before = self.sql.status();
         let then = match limit {
             Some(_) => Then::MoreRows,
@@ -309,6 +322,7 @@ impl Session {
         let marks = Marks { hot, ..self.marks_of(&prepared) };
         let streams = streaming.as_mut();
         let outcome = self.run(&prepared.text, &prepared.totals, (marks, then), &mut portal, streams).await;
+        goes_on |= outcome.is_ok() && self.sql.has_suspended(&mut portal);
         if outcome.as_ref().is_ok_and(|outcome| self.has_ended(before, outcome)) {
             self.portals.clear();
         } else if let Some(held) = self.portals.get_mut(name) {

@@ -25,7 +25,7 @@ impl Session {
     /// Answers `Query`, but for `ReadyForQuery`.
     pub(crate) async fn simple(&mut self, text: &str) -> Result<(), Stop> {
         // PostgreSQL drops the unnamed portal and statement too.
-        self.portals.take("");
+        self.take_unnamed_portal();
         self.take_statement("");
         let statements = match text.len() <= TEXT_MAX {
             true => self.sql.split(text)?,

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
             testkit::test!(streams::copy_to_the_client_is_sent_while_it_is_made),
             testkit::test!(streams::an_error_behind_sent_rows_is_the_last_word),
             testkit::test!(streams::what_cannot_begin_again_is_not_streamed),
+            testkit::test!(streams::a_portal_with_a_row_limit_goes_on_between_its_pieces),
             testkit::test!(extended::statements_and_portals),
             testkit::test!(extended::row_limits),
             testkit::test!(extended::portals_end_with_their_transaction),

@@ -1,11 +1,11 @@
 //! Goal: rows are sent while others are made, in order and whole; a client that does not read costs little. Method: results far
 //! larger than the memory that the process may take for them, by both paths and protocols.
 
-use crate::real::{Real, resident};
+use crate::real::{Real, resident, rows};
 use std::net::TcpStream;
 use std::time::Instant;
 use tokio_postgres::error::SqlState;
-use wirekit::raw::{PATIENCE, Raw, bind, execute, parse, query, sync};
+use wirekit::raw::{PATIENCE, Raw, bind, execute, named, parse, query, sync};
 
 /// Reads a message, and returns its kind and length.
 fn message(raw: &mut Raw<TcpStream>) -> (u8, usize) {
@@ -185,4 +185,92 @@ pub fn what_cannot_begin_again_is_not_streamed() {
         assert!(rows.iter().enumerate().all(|(at, row)| row.get::<_, i32>(0) == at as i32 + 1));
         assert_eq!(rows.len(), 60_000);
     });
+}
+
+/// Goal: a client that reads an endless result piece by piece gets each piece at once, and the query takes no memory and ends
+/// with its portal. Method: portals of the protocol, with and without a name; each way for one to go.
+pub fn a_portal_with_a_row_limit_goes_on_between_its_pieces() {
+    let mut real = Real::new();
+    let threads = |real: &Real, count: usize| {
+        real.wait_until("the queries of portals go on or end", |real| real.database.cursor_threads() == count);
+    };
+    let begun = |client: &mut Raw<TcpStream>, name: &str| {
+        let portal = [parse("", ENDLESS, &[]), bind(name, "", &[], &[], &[]), execute(name, 2), sync()].concat();
+        let answer = client.ask(&portal);
+        assert!(answer.starts_with("1 2 D(1,xxx") && answer.ends_with(" s Z(T)"), "{answer:.100}");
+        assert_eq!(answer.matches("D(").count(), 2);
+    };
+    for name in ["", "p"] {
+        let mut client = real.raw_client_after("begin");
+        begun(&mut client, name);
+        threads(&real, 1);
+        let before = resident();
+        for piece in 0..50 {
+            let answer = client.ask(&[execute(name, 1000), sync()].concat());
+            assert!(answer.starts_with(&format!("D({},xxx", 3 + 1000 * piece)), "{answer:.100}");
+            assert_eq!(answer.matches("D(").count(), 1000);
+            assert!(answer.ends_with(" s Z(T)"));
+        }
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 60, "50 MB were read, and the process has grown by {grown} MiB");
+        // A portal without a name is no cursor for SQL.
+        let shown = [parse("c", "select name from pg_cursors", &[]), bind("c", "c", &[], &[], &[]), execute("c", 0)];
+        let others = client.ask(&[shown.concat(), sync()].concat());
+        assert_eq!(others.contains("D(p)"), !name.is_empty(), "{others}");
+        assert!(!others.contains("D()"), "{others}");
+        client.ask(&[named(b'C', b'P', name), sync()].concat());
+        threads(&real, 0);
+    }
+    let mut client = real.raw_client();
+    let ends: [&[u8]; 6] = [
+        &[parse("", "select 1", &[]), bind("", "", &[], &[], &[]), sync()].concat(),
+        &query("select 1"),
+        &query("commit"),
+        &query("select 1 / 0"),
+        &query("rollback to s"),
+        &[parse("", "close all", &[]), bind("q", "", &[], &[], &[]), execute("q", 0), sync()].concat(),
+    ];
+    for end in ends {
+        client.ask(&query("begin; savepoint s"));
+        begun(&mut client, "");
+        threads(&real, 1);
+        client.ask(end);
+        threads(&real, 0);
+        let later = client.ask(&[execute("", 1), sync()].concat());
+        assert!(!later.contains("D(3"), "{later:.100}");
+        client.ask(&query("rollback"));
+    }
+    // Outside a transaction block it lives until Sync.
+    let batch = [parse("", ENDLESS, &[]), bind("", "", &[], &[], &[]), execute("", 1), execute("", 2), sync()].concat();
+    let answer = client.ask(&batch);
+    assert!(answer.contains(" s D(2,xxx") && answer.ends_with(" s Z(I)"), "{answer:.100}");
+    threads(&real, 0);
+    let answer = client.ask(&[execute("", 1), sync()].concat());
+    assert!(answer.starts_with("E(ERROR|34000"), "{answer}");
+    // An error comes behind the rows before it.
+    let failing = "select 1 / (70000 - g) from generate_series(1, 80000) g";
+    client.ask(&query("begin"));
+    let first = [parse("", failing, &[]), bind("", "", &[], &[], &[]), execute("", 69_999), sync()].concat();
+    let answer = client.ask(&first);
+    assert!(answer.matches("D(").count() == 69_999 && answer.ends_with(" s Z(T)"));
+    let answer = client.ask(&[execute("", 1), sync()].concat());
+    assert!(answer.starts_with("E(ERROR|22012|division by zero"), "{answer}");
+    client.ask(&query("rollback"));
+    // All rows after the first pieces, and their number.
+    let all =
+        [parse("", &rows(30_000), &[]), bind("", "", &[], &[], &[]), execute("", 1), execute("", 0), sync()].concat();
+    let answer = client.ask(&all);
+    assert!(answer.ends_with("D(30000,row 30000) C(SELECT 29999) Z(I)"), "{}", &answer[answer.len() - 100..]);
+    // Clients that go, and a server that stops.
+    client.ask(&query("begin"));
+    begun(&mut client, "");
+    threads(&real, 1);
+    drop(client);
+    threads(&real, 0);
+    let mut client = real.raw_client_after("begin");
+    begun(&mut client, "");
+    client.ask(&query(&format!("declare c cursor for {ENDLESS}")));
+    threads(&real, 1);
+    real.shut_down();
+    threads(&real, 0);
 }
