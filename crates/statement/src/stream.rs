@@ -225,10 +225,15 @@ mod tests {
         stream.push("large", 100, wanted).unwrap();
         let error = stream.push("next", 1, || Err(SqlError::from(engine::Error::Cancelled))).unwrap_err();
         assert_eq!(error.state(), SqlState::QUERY_CANCELED);
-        let own = Arc::clone(&stream);
-        let sender = thread::spawn(move || own.push("next", 1, wanted));
+        let (own, other) = (Arc::clone(&stream), Arc::clone(&stream));
+        let senders = [
+            thread::spawn(move || own.push("next", 1, wanted)),
+            thread::spawn(move || other.push_until_closed("next", 1)),
+        ];
         stream.close();
-        assert_eq!(sender.join().unwrap().unwrap_err().state(), SqlState::QUERY_CANCELED);
+        for sender in senders {
+            assert_eq!(sender.join().unwrap().unwrap_err().state(), SqlState::QUERY_CANCELED);
+        }
         assert_eq!(stream.next_now(), None);
     }
 
