@@ -87,7 +87,7 @@ impl Snapshot {
 
     /// Runs `read` with a READ ONLY transaction that sees this snapshot, without the changes of the transaction that the
     /// snapshot was taken in. The transaction cannot wait for locks, and holds nothing but the snapshot: `read` may take
-    /// any time. Views show it as one of the session with this number ([`Session::number`]).
+    /// any time. Views show it as one of the session with this number ([`crate::Session::number`]).
     ///
     /// # Errors
     /// [`Error::Limit`] if too many transactions are open.
