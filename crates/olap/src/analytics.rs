@@ -7,8 +7,8 @@
 use crate::batch::AnswerBatch;
 use crate::database::{Database, operators, session_of};
 use crate::deadline::{DeadlineTarget, Deadlines};
-use crate::error::{Error, sql_error, sql_error_of};
-use crate::lower::{lower, plan_can_raise, refused};
+use crate::error::{Error, sql_error, sql_error_of, sql_error_of_run};
+use crate::lower::{asks_for_one_row, lower, plan_can_raise, refused};
 use crate::run::{BatchHook, RunContext, RunEnd, Running, watched};
 use crate::runtime::Runtime;
 use crate::scan::TableOrigin;
@@ -105,10 +105,10 @@ impl AnalyticsState {
         runtime: &RuntimeGrant,
     ) -> SqlResult<RunOperators> {
         let logical = lower(plan, columns, &start.parameters, &start.context, &TableOrigin::OfEngine)?;
-        let can_fail = plan_can_raise(&logical);
+        let (can_fail, asks_for_one_row) = (plan_can_raise(&logical), asks_for_one_row(&logical));
         let session = session_of(&self.session, runtime.partitions);
         let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
-        Ok(RunOperators { operators, session, can_fail })
+        Ok(RunOperators { operators, session, can_fail, asks_for_one_row })
     }
 }
 
@@ -118,6 +118,8 @@ struct RunOperators {
     session: SessionState,
     /// True if a row may make the run fail.
     can_fail: bool,
+    /// True if it has a scalar subquery that may have several rows.
+    asks_for_one_row: bool,
 }
 
 /// Converts an error of planning. Constants keep the errors of their own.
@@ -333,17 +335,19 @@ async fn collect(
     let RunWork { inner, plan, columns, start, asked } = work;
     let begun = Instant::now();
     run.check().map_err(sql_error)?;
-    let RunOperators { operators, session, can_fail } = inner.operators(plan, columns, start, &grant).await?;
+    let RunOperators { operators, session, can_fail, asks_for_one_row } =
+        inner.operators(plan, columns, start, &grant).await?;
+    let failed = |error| sql_error_of_run(error, asks_for_one_row);
     // A query that fails here may be repeated on the row path, unless rows were sent.
     let sink = start.stream.as_ref().filter(|_| !can_fail);
     let planned = Instant::now();
     let config = session.config().clone().with_extension(Arc::clone(run));
     let context = TaskContext::from(&session).with_session_config(config).with_runtime(grant.environment);
-    let mut stream = execute_stream(Arc::clone(&operators), Arc::new(context)).map_err(sql_error)?;
+    let mut stream = execute_stream(Arc::clone(&operators), Arc::new(context)).map_err(failed)?;
     let mut answer = AnalyticsAnswer::default();
     let mut converting = Duration::ZERO;
     while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(sql_error)?;
+        let batch = batch.map_err(failed)?;
         let converted = Instant::now();
         match sink {
             Some(sink) => {

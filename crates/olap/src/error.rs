@@ -74,14 +74,8 @@ impl Error {
 /// of memory; or an internal error. After an internal error the session runs the query by rows, which tells an error of
 /// the data from a fault of analytics. So the log has the only trace of a fault.
 pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
-    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
-    for cause in causes {
-        if let Some(own) = cause.downcast_ref::<SqlError>() {
-            return own.clone();
-        }
-        if let Some(own) = cause.downcast_ref::<engine::Error>() {
-            return own.clone().into();
-        }
+    if let Some(own) = own_error(&error) {
+        return own;
     }
     match Error::execution(error) {
         Error::OutOfMemory(detail) => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
@@ -98,6 +92,26 @@ fn internal(error: &Error) -> SqlError {
         error => tracing::warn!(%error, "an analytic query has failed"),
     }
     SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())
+}
+
+/// Returns the error of a run as [`sql_error`] does. Of the faults of the data, DataFusion's operators find one themselves: a
+/// scalar subquery with a second row. `asks_for_one_row` is true if the query has one that may have it.
+pub(crate) fn sql_error_of_run(error: DataFusionError, asks_for_one_row: bool) -> SqlError {
+    let is_of_data = asks_for_one_row && matches!(error.find_root(), DataFusionError::Execution(_));
+    if is_of_data && own_error(&error).is_none() {
+        let message = "more than one row returned by a subquery used as an expression";
+        return SqlError::new(SqlState::CARDINALITY_VIOLATION, message);
+    }
+    sql_error(error)
+}
+
+/// Returns the error of our own kernels and scans, however it is wrapped.
+fn own_error(error: &DataFusionError) -> Option<SqlError> {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    causes.find_map(|cause| match cause.downcast_ref::<SqlError>() {
+        Some(own) => Some(own.clone()),
+        None => cause.downcast_ref::<engine::Error>().map(|own| own.clone().into()),
+    })
 }
 
 /// Returns the detail of DataFusion's memory error, with the holders of the memory, unless it is our own.

@@ -112,19 +112,25 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
 
 /// Returns true if a plan evaluates a part that can fail.
 pub(crate) fn plan_can_raise(plan: &LogicalPlan) -> bool {
-    let mut raises = false;
-    let looked = plan.apply_with_subqueries(|part| {
-        part.apply_expressions(|expr| {
-            raises |= expr
-                .exists(|part| {
-                    Ok(match part {
-                        Df::ScalarSubquery(query) => !has_one_row(&query.subquery),
-                        part => part_can_raise(part),
-                    })
-                })
-                .unwrap_or(true);
-            Ok(if raises { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    has_part(plan, |part| match part {
+        Df::ScalarSubquery(query) => !has_one_row(&query.subquery),
+        part => part_can_raise(part),
+    })
+}
+
+/// Returns true if a plan asks a query for one value that may have more rows.
+pub(crate) fn asks_for_one_row(plan: &LogicalPlan) -> bool {
+    has_part(plan, |part| matches!(part, Df::ScalarSubquery(query) if !has_one_row(&query.subquery)))
+}
+
+/// Returns true if an expression of a plan or of its subqueries has such a part.
+fn has_part(plan: &LogicalPlan, is_it: impl Fn(&Df) -> bool) -> bool {
+    let mut found = false;
+    let looked = plan.apply_with_subqueries(|operator| {
+        operator.apply_expressions(|expr| {
+            found |= expr.exists(|part| Ok(is_it(part))).unwrap_or(true);
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     });
-    raises || looked.is_err()
+    found || looked.is_err()
 }

@@ -18,7 +18,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use guards::plan_can_raise;
+pub(crate) use guards::{asks_for_one_row, plan_can_raise};
 
 use crate::scan::TableOrigin;
 use crate::values::Repr;

@@ -430,6 +430,7 @@ fn falls_back(error: &SqlError) -> bool {
     let state = error.state();
     state == SqlState::FEATURE_NOT_SUPPORTED
         || state == SqlState::STATEMENT_TOO_COMPLEX
+        || state == SqlState::CARDINALITY_VIOLATION
         || state == SqlState::INTERNAL_ERROR
         || state.0.starts_with("22")
 }
