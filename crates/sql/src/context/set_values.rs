@@ -29,7 +29,7 @@ pub(crate) fn value_of(name: &str, values: &[SetValue]) -> SqlResult<Option<Stri
 /// Value of `SET TIME ZONE`, as text; `None` for the default.
 ///
 /// # Errors
-/// Those of an interval's value.
+/// Errors of an interval's value.
 pub(crate) fn zone_value(binder: &Binder<'_>, zone: Option<&ZoneValue>) -> SqlResult<Option<String>> {
     Ok(match zone {
         None => None,

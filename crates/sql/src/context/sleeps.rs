@@ -1,5 +1,5 @@
-//! Sleeps of a statement, as the functions that sleep see them. A run that comes to a new sleep is taken back; the session
-//! waits and runs the statement again, which then passes by the sleeps that are over.
+//! Sleeps of a statement, as the functions that sleep see them. A run that reaches a new sleep is rolled back; the session
+//! waits and restarts the statement, which then skips the sleeps that are over.
 
 use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -8,41 +8,41 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Reason why a run is taken back.
+/// Reason for a rollback and restart of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakeBackReason {
-    /// The statement sleeps for so long.
+    /// The statement sleeps for this duration.
     Sleep(Duration),
-    /// It goes on where it delays nobody.
+    /// The statement continues on a thread where it delays no others.
     Move,
 }
 
-/// The sleeps of the statement under way, as the functions that sleep see them.
+/// Sleeps of the statement under way, as `pg_sleep` sees them.
 #[derive(Clone, Debug)]
 pub(crate) struct Sleeps(Arc<StatementSleeps>);
 
 #[derive(Debug)]
 struct StatementSleeps {
     time: TimeSource,
-    /// True if the run is taken back. Spares most statements the lock.
+    /// True if the run is to be rolled back. The flag saves most statements the lock.
     is_asked: AtomicBool,
     state: Mutex<SleepState>,
 }
 
 #[derive(Debug, Default)]
 struct SleepState {
-    /// How many are over.
+    /// Number of sleeps that are over.
     passed: usize,
-    /// How many the run has come to.
+    /// Number of sleeps that the run has reached.
     seen: usize,
     asked: Option<TakeBackReason>,
-    /// Whether the statement can sleep.
+    /// True if the statement can sleep.
     is_on: bool,
-    /// When it has stayed long enough where it delays others.
+    /// Time at which the limit on this thread is reached.
     stays_until: Option<Instant>,
 }
 
-/// Longer sleeps are as long as this: a century.
+/// Maximal duration of a sleep, a century; longer ones are shortened to it.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Sleeps {
@@ -64,7 +64,7 @@ impl Sleeps {
         self.get().passed += 1;
     }
 
-    /// A run begins.
+    /// Starts a run.
     pub(crate) fn begin(&self, stays_until: Option<Instant>) {
         let mut state = self.get();
         *state = SleepState { passed: state.passed, is_on: true, stays_until, ..SleepState::default() };
@@ -75,20 +75,20 @@ impl Sleeps {
         self.0.is_asked.load(Relaxed)
     }
 
-    /// Takes the run back for this reason.
+    /// Requests a rollback of the run for this reason.
     fn ask(&self, state: &mut SleepState, asked: TakeBackReason) {
         state.asked.get_or_insert(asked);
         self.0.is_asked.store(true, Relaxed);
     }
 
-    /// A run ends: why it is taken back, if it is.
+    /// Ends a run. Returns the reason if it is to be rolled back.
     pub(crate) fn end(&self) -> Option<TakeBackReason> {
         let mut state = self.get();
         state.is_on = false;
         state.asked.take()
     }
 
-    /// Sleeps for so many seconds, or has done so. The error ends the run.
+    /// Sleeps for this number of seconds, unless that sleep is over. The error ends the run.
     pub(crate) fn sleep(&self, seconds: f64) -> SqlResult<()> {
         let mut state = self.get();
         if !state.is_on {
@@ -103,7 +103,7 @@ impl Sleeps {
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
     }
 
-    /// Looks whether the statement has stayed for too long where it delays others. The error ends the run.
+    /// Checks the time limit on this thread. The error ends the run.
     pub(crate) fn check_stay(&self) -> SqlResult<()> {
         let mut state = self.get();
         if !state.is_on || state.stays_until.is_none_or(|until| !self.0.time.is_past(until)) {
