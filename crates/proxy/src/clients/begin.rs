@@ -104,10 +104,19 @@ impl Client {
         if !text.trim_ascii_start().starts_with(b"/*+") {
             return Ok(None);
         }
-        let hint = hint(&String::from_utf8_lossy(text))?;
-        match hint.filter(|class| class.outranks(self.priority.max())) {
-            Some(class) => Err(priority::denied_hint(class, self.priority.max())),
-            None => Ok(hint),
+        self.permitted(hint(&String::from_utf8_lossy(text))?, priority::denied_hint)
+    }
+
+    /// Returns the class, unless it is above the client's highest one: then the error that `denied` makes of the two.
+    fn permitted(
+        &self,
+        class: Option<Class>,
+        denied: impl FnOnce(Class, Class) -> SqlError,
+    ) -> SqlResult<Option<Class>> {
+        let max = self.priority.max();
+        match class {
+            Some(class) if class.outranks(max) => Err(denied(class, max)),
+            class => Ok(class),
         }
     }
 
@@ -123,10 +132,7 @@ impl Client {
             }
             text = &text[end + 1..];
         }
-        match class.filter(|class| class.outranks(self.priority.max())) {
-            Some(_) => Err(priority::denied(self.priority.max())),
-            None => Ok(class),
-        }
+        self.permitted(class, |_, max| priority::denied(max))
     }
 
     fn known_by_name(&mut self, name: &[u8]) -> StatementProperties {
