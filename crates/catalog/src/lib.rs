@@ -1,4 +1,4 @@
-//! Schemas, tables, views, sequences: the objects that names stand for.
+//! Schemas, tables, views, sequences, routines: the objects that names stand for.
 //!
 //! A [`CatalogState`] is the whole catalog at one moment, and never changes. A statement is bound against one state. A
 //! transaction that defines something works on its own copy, which becomes visible to all sessions when it commits
@@ -12,7 +12,7 @@
 //!
 //! # Layers
 //!
-//! - definitions: `relation`, `storage`, `provider`
+//! - definitions: `relation`, `routine`, `storage`, `provider`
 //! - states: `state`, `catalog`, `publication`
 //! - statements: `snapshot`, `context`, `system`
 
@@ -21,6 +21,7 @@ mod context;
 mod provider;
 mod publication;
 mod relation;
+mod routine;
 mod snapshot;
 mod state;
 pub mod storage;
@@ -34,6 +35,9 @@ pub use relation::{
     CheckConstraint, ColumnDef, Constraint, ConstraintKind, DefaultExpr, ForeignAction, ForeignKey, IdentityColumn,
     IndexInfo, IndexMethod, IndexOrder, Relation, Sequence, SequenceValue, SharedSequence, TableInfo, TableRowCount,
     ViewInfo,
+};
+pub use routine::{
+    Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter, RoutineResult, Volatility,
 };
 pub use snapshot::CatalogSnapshot;
 pub use state::{CatalogState, Schema};

@@ -1,8 +1,9 @@
 //! The whole catalog at one moment.
 //!
-//! **Invariant:** in one schema no two relations have the same name; indexes count as relations.
+//! **Invariant:** in one schema no two relations have the same name; indexes count as relations. No two routines have
+//! the same name and the same types of input parameters.
 
-use super::{OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
+use super::{OWNER, PUBLIC, Relation, Routine, Sequence, TableInfo, ViewInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +31,10 @@ pub struct CatalogState {
     /// Relations by schema and name.
     relations: BTreeMap<(u32, String), Relation>,
     names: BTreeMap<u32, (u32, String)>,
+    /// Routines by OID.
+    routines: BTreeMap<u32, Arc<Routine>>,
+    /// OIDs of the routines of each schema and name, in the order of their creation.
+    overloads: BTreeMap<(u32, String), Vec<u32>>,
     /// Comments by object and column, 0 for the object itself. Shared with the states before: texts may be long, and
     /// each session may have another state.
     comments: BTreeMap<(u32, i16), Arc<str>>,
@@ -44,6 +49,8 @@ impl CatalogState {
             schemas: BTreeMap::from([(PUBLIC.to_owned(), public)]),
             relations: BTreeMap::new(),
             names: BTreeMap::new(),
+            routines: BTreeMap::new(),
+            overloads: BTreeMap::new(),
             comments: BTreeMap::new(),
         }
     }
@@ -211,6 +218,67 @@ impl CatalogState {
             Some(text) => self.comments.insert((oid, column), text.into()),
             None => self.comments.remove(&(oid, column)),
         };
+    }
+}
+
+/// Routines.
+impl CatalogState {
+    /// Returns all routines, by OID.
+    pub fn routines(&self) -> impl Iterator<Item = &Arc<Routine>> {
+        self.routines.values()
+    }
+
+    /// Returns a routine by its OID.
+    pub fn routine_numbered(&self, oid: u32) -> Option<&Arc<Routine>> {
+        self.routines.get(&oid)
+    }
+
+    /// Returns the routines of this name in a schema, given by its OID, in the order of their creation.
+    pub fn routines_named(&self, schema: u32, name: &str) -> impl Iterator<Item = &Arc<Routine>> {
+        let numbers = self.overloads.get(&(schema, name.to_owned())).map_or(&[][..], |numbers| numbers);
+        numbers.iter().filter_map(|oid| self.routines.get(oid))
+    }
+
+    /// Returns true if no schema has a routine of any name.
+    pub fn has_no_routines(&self) -> bool {
+        self.routines.is_empty()
+    }
+
+    /// Adds a routine.
+    ///
+    /// # Errors
+    /// `42723`
+    pub fn add_routine(&mut self, routine: Routine) -> SqlResult<()> {
+        let kinds = routine.input_kinds();
+        if self.routines_named(routine.schema, &routine.name).any(|other| other.input_kinds() == kinds) {
+            let message = format!("function \"{}\" already exists with same argument types", routine.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_FUNCTION, message));
+        }
+        self.overloads.entry((routine.schema, routine.name.clone())).or_default().push(routine.oid);
+        self.routines.insert(routine.oid, Arc::new(routine));
+        Ok(())
+    }
+
+    /// Removes a routine. Comments on it stay until [`CatalogState::forget`].
+    pub fn remove_routine(&mut self, oid: u32) -> Option<Arc<Routine>> {
+        let routine = self.routines.remove(&oid)?;
+        let place = (routine.schema, routine.name.clone());
+        if let Some(numbers) = self.overloads.get_mut(&place) {
+            numbers.retain(|number| *number != oid);
+            if numbers.is_empty() {
+                self.overloads.remove(&place);
+            }
+        }
+        Some(routine)
+    }
+
+    /// Puts a description in the place of the one with the same OID.
+    ///
+    /// # Errors
+    /// `42723` when a new name and schema are taken.
+    pub fn replace_routine(&mut self, routine: Routine) -> SqlResult<()> {
+        self.remove_routine(routine.oid);
+        self.add_routine(routine)
     }
 }
 

@@ -145,6 +145,8 @@ impl SqlState {
     pub const DUPLICATE_OBJECT: SqlState = SqlState("42710");
     /// `42712`
     pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
+    /// `42723`
+    pub const DUPLICATE_FUNCTION: SqlState = SqlState("42723");
     /// `42725`
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
     /// `42803`
@@ -183,6 +185,8 @@ impl SqlState {
     pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
     /// `42P11`
     pub const INVALID_CURSOR_DEFINITION: SqlState = SqlState("42P11");
+    /// `42P13`
+    pub const INVALID_FUNCTION_DEFINITION: SqlState = SqlState("42P13");
     /// `42P16`
     pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
     /// `42P17`

@@ -1,0 +1,188 @@
+//! Routines: functions and procedures that users define.
+//!
+//! **Invariant:** a description never changes; a change makes another with the same OID. Two routines of one schema and
+//! one name differ in the types of their input parameters ([`Routine::inputs`]).
+
+use types::Kind;
+
+/// Function or procedure that a user has defined (`pg_proc`).
+#[derive(Clone, Debug)]
+pub struct Routine {
+    /// OID of the routine, which stays when it is replaced or altered.
+    pub oid: u32,
+    /// OID of the schema.
+    pub schema: u32,
+    /// Name of the routine.
+    pub name: String,
+    /// Role that owns the routine.
+    pub owner: String,
+    /// Kind of the routine.
+    pub kind: RoutineKind,
+    /// Parameters of all modes, in the order of their declaration.
+    pub parameters: Vec<RoutineParameter>,
+    /// Type of the result, or of each row of it.
+    pub result: RoutineResult,
+    /// True if the result is a set.
+    pub is_set: bool,
+    /// Language of the body.
+    pub language: Language,
+    /// Promise about the result of equal calls.
+    pub volatility: Volatility,
+    /// True if the result is NULL, or empty, when any argument is.
+    pub is_strict: bool,
+    /// True if the routine reveals nothing about its arguments but by its result.
+    pub is_leakproof: bool,
+    /// True if the routine runs with the rights of its owner.
+    pub is_security_definer: bool,
+    /// Promise about parallel queries, which PostgreSQL's tools read.
+    pub parallel: Parallel,
+    /// Estimated cost of a call, in units of `cpu_operator_cost`.
+    pub cost: f32,
+    /// Estimated number of rows of a set; 0 if the result is none.
+    pub rows: f32,
+    /// Settings during a call, with their values as `SET` writes them.
+    pub settings: Vec<(String, String)>,
+    /// Body of the routine.
+    pub body: RoutineBody,
+}
+
+/// Kind of a routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineKind {
+    /// Called in expressions and in FROM.
+    Function,
+    /// Called by `CALL`.
+    Procedure,
+}
+
+impl RoutineKind {
+    /// Returns the word that messages use.
+    pub fn word(self) -> &'static str {
+        match self {
+            RoutineKind::Function => "function",
+            RoutineKind::Procedure => "procedure",
+        }
+    }
+}
+
+/// Parameter of a routine.
+#[derive(Clone, Debug)]
+pub struct RoutineParameter {
+    /// Name of the parameter, if it has one.
+    pub name: Option<String>,
+    /// Mode of the parameter.
+    pub mode: ParameterMode,
+    /// Type of the parameter. Type modifiers are dropped, as in PostgreSQL.
+    pub kind: Kind,
+    /// Text of the expression for a call that leaves the argument out.
+    pub default: Option<String>,
+}
+
+/// Mode of a parameter (`proargmodes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "PostgreSQL's names")]
+pub enum ParameterMode {
+    In,
+    Out,
+    InOut,
+    Variadic,
+    /// Column of `RETURNS TABLE`.
+    Table,
+}
+
+impl ParameterMode {
+    /// Returns true if a call gives a value.
+    pub fn is_input(self) -> bool {
+        matches!(self, ParameterMode::In | ParameterMode::InOut | ParameterMode::Variadic)
+    }
+
+    /// Returns true if the parameter is a column of the result.
+    pub fn is_output(self) -> bool {
+        matches!(self, ParameterMode::Out | ParameterMode::InOut | ParameterMode::Table)
+    }
+}
+
+/// Type of a routine's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineResult {
+    /// Nothing: a procedure without output parameters.
+    Nothing,
+    /// One value of this type; [`Kind::Void`] for `RETURNS void`.
+    Value(Kind),
+    /// Row of the output parameters: two or more, or any number for a procedure.
+    Row,
+    /// Row of this relation, by OID.
+    Relation(u32),
+    /// Row whose columns each call declares (`RETURNS record`).
+    Record,
+}
+
+/// Language of a body (`pg_language`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// `LANGUAGE sql`
+    Sql,
+}
+
+impl Language {
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Sql => "sql",
+        }
+    }
+}
+
+/// Promise about the result of calls with equal arguments (`provolatile`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Volatility {
+    /// Always the same result.
+    Immutable,
+    /// The same result within a statement.
+    Stable,
+    /// Any result, and effects.
+    Volatile,
+}
+
+/// Promise about parallel queries (`proparallel`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "PostgreSQL's names")]
+pub enum Parallel {
+    Unsafe,
+    Restricted,
+    Safe,
+}
+
+/// Body of a routine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoutineBody {
+    /// Text of a string constant: `AS '…'`, which is parsed when the routine runs.
+    Text(String),
+    /// Text of `RETURN expression`, without the word.
+    Return(String),
+    /// Text of the statements between `BEGIN ATOMIC` and `END`.
+    Atomic(String),
+}
+
+impl Routine {
+    /// Returns the input parameters, which a call gives values to.
+    pub fn inputs(&self) -> impl Iterator<Item = &RoutineParameter> {
+        self.parameters.iter().filter(|parameter| parameter.mode.is_input())
+    }
+
+    /// Returns the types of the input parameters.
+    pub fn input_kinds(&self) -> Vec<Kind> {
+        self.inputs().map(|parameter| parameter.kind).collect()
+    }
+
+    /// Returns the parameters that are columns of the result.
+    pub fn outputs(&self) -> impl Iterator<Item = &RoutineParameter> {
+        self.parameters.iter().filter(|parameter| parameter.mode.is_output())
+    }
+
+    /// Returns the name with the types of the input parameters, as messages write it: `f(integer, text)`.
+    pub fn signature(&self) -> String {
+        let kinds: Vec<String> = self.inputs().map(|parameter| parameter.kind.name()).collect();
+        format!("{}({})", self.name, kinds.join(", "))
+    }
+}
