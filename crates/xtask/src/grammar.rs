@@ -53,6 +53,7 @@ const VERBS: &[&str] = &[
     "drop",
     "truncate",
     "comment",
+    "call",
 ];
 /// Words of statements and clauses that are refused by their first words, so that the rest is not parsed.
 const LENIENT: &[&str] = &[";", "xml", "merge", "grant", "transaction"];

@@ -35,7 +35,7 @@ use engine::{Engine, Table, TableDef, TableLock, Wait};
 use query::bind::Binder;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::ast::{ObjectKind, ObjectName, Statement};
+use syntax::ast::{ObjectKind, ObjectName, RoutineWord, Statement};
 use syntax::names::{NAME_MAX, clipped};
 
 /// Context of one statement that is being executed.
@@ -98,7 +98,19 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
         Statement::Drop(drop) => dropping(drop.kind),
         Statement::DropDatabase(_) => dropping(ObjectKind::Database),
         Statement::Truncate(_) => "TRUNCATE TABLE",
-        Statement::Comment(_) => "COMMENT",
+        Statement::Comment(_) | Statement::CommentRoutine(_) => "COMMENT",
+        Statement::CreateRoutine(create) if create.is_procedure => "CREATE PROCEDURE",
+        Statement::CreateRoutine(_) => "CREATE FUNCTION",
+        Statement::AlterRoutine(alter) => match alter.word {
+            RoutineWord::Function => "ALTER FUNCTION",
+            RoutineWord::Procedure => "ALTER PROCEDURE",
+            RoutineWord::Routine => "ALTER ROUTINE",
+        },
+        Statement::DropRoutines(drop) => match drop.word {
+            RoutineWord::Function => "DROP FUNCTION",
+            RoutineWord::Procedure => "DROP PROCEDURE",
+            RoutineWord::Routine => "DROP ROUTINE",
+        },
         _ => "this statement",
     }
 }

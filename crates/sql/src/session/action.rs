@@ -201,15 +201,20 @@ pub(crate) fn of_statement(
         | Statement::CreateView(_)
         | Statement::CreateSequence(_)
         | Statement::CreateSchema(_)
+        | Statement::CreateRoutine(_)
         | Statement::AlterTable(_)
         | Statement::AlterSequence(_)
+        | Statement::AlterRoutine(_)
         | Statement::Rename(_)
         | Statement::SetSchema(_)
         | Statement::Owner(_)
         | Statement::Drop(_)
         | Statement::DropDatabase(_)
+        | Statement::DropRoutines(_)
         | Statement::Truncate(_)
-        | Statement::Comment(_) => Action::Define(Box::new(statement.clone())),
+        | Statement::Comment(_)
+        | Statement::CommentRoutine(_) => Action::Define(Box::new(statement.clone())),
+        Statement::Call(_) => return Err(SqlError::unsupported("CALL")),
         // The session binds these, since it knows their names.
         Statement::Execute(_) => return Err(SqlError::unsupported("EXECUTE there")),
         Statement::Declare(_) => return Err(SqlError::unsupported("DECLARE there")),

@@ -9,6 +9,7 @@ mod definition;
 mod expr;
 mod names;
 mod query;
+mod routine;
 mod statement;
 pub mod visit;
 
@@ -40,5 +41,10 @@ pub use query::{
     JoinItem, JoinKind, Limit, LockStrength, LockWait, Locking, Materialized, NullsOrder, Query, QueryBody, RowCount,
     Select, SelectInto, SelectItem, SetOperator, SortBy, SortOrder, TableFunctionColumn, TableItem, WindowDefinition,
     With,
+};
+pub use routine::{
+    AlterRoutine, BodyStatement, BodyStatementKind, CreateRoutine, DropRoutines, ParameterDefinition,
+    ParameterModeWord, RoutineAction, RoutineComment, RoutineName, RoutineOption, RoutineOptionKind, RoutineReturns,
+    RoutineWord, SqlBody,
 };
 pub use statement::Statement;

@@ -1,11 +1,12 @@
 //! Statements.
 
 use super::{
-    AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateSchema, CreateTable, CreateTableAs,
-    CreateView, DeclareCommand, Delete, DiscardTarget, DropCommand, DropDatabase, ExecuteCommand, ExplainCommand,
-    FetchCommand, Insert, LockCommand, MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query, RenameCommand,
-    RoleDefinition, RoleName, RoleSetting, SequenceDefinition, SetCommand, SetSchemaCommand, SettingName,
-    TransactionCommand, TruncateCommand, UnsupportedStatement, Update,
+    AlterRoutine, AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateRoutine,
+    CreateSchema, CreateTable, CreateTableAs, CreateView, DeclareCommand, Delete, DiscardTarget, DropCommand,
+    DropDatabase, DropRoutines, ExecuteCommand, ExplainCommand, FetchCommand, FunctionCall, Insert, LockCommand,
+    MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query, RenameCommand, RoleDefinition, RoleName,
+    RoleSetting, RoutineComment, SequenceDefinition, SetCommand, SetSchemaCommand, SettingName, TransactionCommand,
+    TruncateCommand, UnsupportedStatement, Update,
 };
 
 /// Statement.
@@ -39,8 +40,10 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     CreateSequence(Box<SequenceDefinition>),
     CreateSchema(CreateSchema),
+    CreateRoutine(Box<CreateRoutine>),
     CreateRole(RoleDefinition),
     AlterTable(Box<AlterTable>),
+    AlterRoutine(Box<AlterRoutine>),
     AlterSequence(Box<SequenceDefinition>),
     AlterRole(RoleDefinition),
     RenameRole(RoleName, Name),
@@ -50,8 +53,12 @@ pub enum Statement {
     Owner(OwnerCommand),
     Drop(DropCommand),
     DropDatabase(DropDatabase),
+    DropRoutines(DropRoutines),
     Truncate(TruncateCommand),
     Comment(CommentCommand),
+    CommentRoutine(RoutineComment),
+    /// `CALL` of a procedure.
+    Call(Box<FunctionCall>),
     Maintenance(MaintenanceCommand),
     /// `UNLISTEN` on a channel, or on all for `None`.
     Unlisten(Option<Name>),

@@ -14,6 +14,9 @@ impl Parser<'_> {
     /// Parses `ALTER`, at the current token, of objects that are supported here.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Alter)?.span;
+        if let Some(word) = self.routine_word() {
+            return self.alter_routine(word);
+        }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,
             Lexeme::Keyword(Keyword::View) => ObjectKind::View,

@@ -8,9 +8,6 @@ use statement::error::SqlResult;
 
 /// Objects that are created, altered and dropped, by their words.
 const OBJECTS: &[&[Keyword]] = &[
-    &[Keyword::Function],
-    &[Keyword::Procedure],
-    &[Keyword::Routine],
     &[Keyword::Trigger],
     &[Keyword::Event, Keyword::Trigger],
     &[Keyword::Rule],
@@ -68,7 +65,6 @@ impl Parser<'_> {
             Keyword::Security => "SECURITY LABEL".to_owned(),
             Keyword::Grant
             | Keyword::Revoke
-            | Keyword::Call
             | Keyword::Do
             | Keyword::Load
             | Keyword::Listen

@@ -16,6 +16,8 @@ mod object;
 mod primary;
 mod query;
 mod role;
+mod routine;
+mod routine_option;
 mod table;
 mod types;
 mod utility;
@@ -153,6 +155,7 @@ impl<'t> Parser<'t> {
             Keyword::Declare => self.declare(),
             Keyword::Fetch | Keyword::Move => self.fetch_rows(),
             Keyword::Close => self.close(),
+            Keyword::Call => self.call(),
             Keyword::Copy => self.copy(),
             Keyword::Explain => self.explain(),
             Keyword::Lock => self.lock(),

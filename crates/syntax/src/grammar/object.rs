@@ -35,6 +35,9 @@ impl Parser<'_> {
                 let sequence = SequenceDefinition { name, persistence, has_condition, options };
                 Ok(Statement::CreateSequence(Box::new(sequence)))
             }
+            Lexeme::Keyword(Keyword::Function | Keyword::Procedure) if persistence == Persistence::Permanent => {
+                self.create_routine(or_replace)
+            }
             _ if or_replace || persistence != Persistence::Permanent => Err(self.unexpected()),
             Lexeme::Keyword(Keyword::Unique | Keyword::Index) => self.create_index(),
             Lexeme::Keyword(Keyword::Schema) => self.create_schema(),
@@ -293,6 +296,9 @@ impl Parser<'_> {
     /// Parses `DROP`, at the current token, of objects that are supported here.
     pub(super) fn drop_objects(&mut self) -> SqlResult<Statement> {
         self.expect_word(Keyword::Drop)?;
+        if let Some(word) = self.routine_word() {
+            return self.drop_routines(word);
+        }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,
             Lexeme::Keyword(Keyword::View) => ObjectKind::View,
@@ -364,6 +370,9 @@ impl Parser<'_> {
     pub(super) fn comment(&mut self) -> SqlResult<Statement> {
         let from = self.expect_word(Keyword::Comment)?.span;
         self.expect_word(Keyword::On)?;
+        if let Some(word) = self.routine_word() {
+            return self.comment_on_routine(word);
+        }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,
             Lexeme::Keyword(Keyword::View) => ObjectKind::View,

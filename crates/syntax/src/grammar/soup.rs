@@ -189,6 +189,12 @@ const WORDS: &[&str] = &[
     "rows from",
     "ordinality",
     "function",
+    "procedure",
+    "call",
+    "returns",
+    "variadic",
+    "language",
+    "return",
     "atomic",
     "(",
     ")",
@@ -262,6 +268,9 @@ const STATEMENTS: &[&str] = &[
     "begin isolation level serializable, read only, deferrable; rollback",
     "create function f() returns int language sql begin atomic select case when true then 1 end; end; select 2",
     "select * from rows from (generate_series(1, 2), unnest(array[1, 2])) with ordinality as x (a, b, c)",
+    "create or replace procedure s.p(inout a int = 1, variadic b text[] default '{}') language sql cost 5 set a to 'b', c as $$ select 1 $$",
+    "create function f(a in t.c%type, out double double precision) returns table (x int) strict security definer return (a + 1)",
+    "drop routine if exists f, s.g(in a int, text) cascade; alter function f(int) not leakproof parallel safe rows 5 set schema 'x'; call p(a => 1)",
     "fetch backward 3 from c; move c; close all; vacuum (analyze) t; lock table t in share mode nowait",
 ];
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ast::{Expr, ExprKind, QueryBody, Statement};
+use crate::ast::{Expr, ExprKind, QueryBody, SqlBody, Statement};
 
 /// Formats an expression with parentheses around the operands of each operator.
 fn shown(expr: &Expr) -> String {
@@ -89,6 +89,26 @@ fn statements_are_cut_at_semicolons() {
     let statements = parse(text).expect(text);
     let extents: Vec<&str> = statements.iter().map(|parsed| parsed.extent.of(text)).collect();
     assert_eq!(extents, [" /*+ hint */ select 1", "select 2 /* tag */"]);
+}
+
+#[test]
+fn bodies_keep_their_semicolons() {
+    let text = "create procedure p(a int) begin atomic select 1; ; insert into t select case when true then 1 end; end;
+        create function f(in a int, b text = 'x') returns int strict return a + 1; select 2";
+    let statements = parse(text).expect(text);
+    let [procedure, function, _] = &statements[..] else { panic!("three statements") };
+    let Statement::CreateRoutine(created) = &procedure.statement else { panic!("a procedure") };
+    let Some(SqlBody::Atomic { statements, extent }) = &created.body else { panic!("a body of statements") };
+    let own = procedure.extent.of(text);
+    let found: Vec<&str> = statements.iter().map(|one| one.span.of(own)).collect();
+    assert_eq!(found, ["select 1", "insert into t select case when true then 1 end"]);
+    assert_eq!(extent.of(own), "select 1; ; insert into t select case when true then 1 end;");
+    let Statement::CreateRoutine(created) = &function.statement else { panic!("a function") };
+    let Some(SqlBody::Return(value)) = &created.body else { panic!("a body of one expression") };
+    let own = function.extent.of(text);
+    let defaults = created.parameters.iter().map(|one| one.default.as_ref().map(|kept| kept.extent.of(own)));
+    assert_eq!(value.extent.of(own), "a + 1");
+    assert_eq!(defaults.collect::<Vec<_>>(), [None, Some("'x'")]);
 }
 
 /// Goal: a text of many statements or many items takes linear time. Method: so many that quadratic time would be

@@ -33,6 +33,14 @@ impl Parser<'_> {
         Ok(name)
     }
 
+    /// Returns true if a token may begin a type without `SETOF`.
+    pub(super) fn begins_type(lexeme: Lexeme) -> bool {
+        match lexeme {
+            Lexeme::Keyword(word) if is_type_word(word) => true,
+            lexeme => Self::is_function_name(lexeme),
+        }
+    }
+
     /// Parses a type that is no array: `SimpleTypename`.
     fn simple_type(&mut self) -> SqlResult<TypeName> {
         let from = self.token.span;
