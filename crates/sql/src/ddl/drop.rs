@@ -3,7 +3,7 @@
 //! **Invariant:** every dependent of a dropped object is dropped too, or prevents the drop.
 
 use super::{Ddl, DdlResult, dropping, refuse_adopted, words_of};
-use catalog::{ColumnDef, ConstraintKind, Relation, Sequence, TableInfo};
+use catalog::{ColumnDef, ConstraintKind, Relation, Routine, RoutineResult, Sequence, TableInfo};
 use engine::TableLock;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashSet;
@@ -14,7 +14,8 @@ use syntax::ast::{DropCommand, ObjectKind, ObjectName};
 #[derive(Default)]
 pub(super) struct DroppedObjects {
     pub(super) relations: Vec<Relation>,
-    /// OIDs of the relations.
+    pub(super) routines: Vec<Arc<Routine>>,
+    /// OIDs of the relations and the routines.
     oids: HashSet<u32>,
     /// OIDs of the table and of the constraint.
     pub(super) constraints: Vec<(u32, u32)>,
@@ -37,6 +38,13 @@ impl DroppedObjects {
     pub(super) fn add(&mut self, relation: Relation) {
         if self.oids.insert(relation.oid()) {
             self.relations.push(relation);
+        }
+    }
+
+    /// Adds a routine, unless it is among them already.
+    pub(super) fn add_routine(&mut self, routine: Arc<Routine>) {
+        if self.oids.insert(routine.oid) {
+            self.routines.push(routine);
         }
     }
 
@@ -105,22 +113,30 @@ impl Ddl<'_> {
             }
             doomed.add(relation);
         }
-        let asked = doomed.relations.len();
+        let asked: Vec<String> =
+            doomed.relations.iter().map(|one| format!("{} {}", one.word(), self.shown(one))).collect();
         self.follow(&mut doomed)?;
+        self.drop_followed(doomed, &asked, cascade)?;
+        Ok(tag.into())
+    }
+
+    /// Drops objects with their dependents, which [`Ddl::follow`] has added. `asked` describes the objects that the
+    /// statement names.
+    ///
+    /// # Errors
+    /// `2BP01`: there are dependents, and the statement does not cascade.
+    pub(super) fn drop_followed(&mut self, doomed: DroppedObjects, asked: &[String], cascade: bool) -> SqlResult<()> {
         if !cascade && !doomed.dependents.is_empty() {
-            let first = &doomed.relations[0];
-            let message = match &doomed.relations[..asked] {
-                [one] => format!("cannot drop {} {} because other objects depend on it", one.word(), self.shown(one)),
+            let message = match asked {
+                [one] => format!("cannot drop {one} because other objects depend on it"),
                 _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
             };
-            debug_assert!(!first.name().is_empty());
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                 .detail(doomed.dependents.join("\n"))
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         self.say(&doomed);
-        self.carry_out(doomed)?;
-        Ok(tag.into())
+        self.carry_out(doomed)
     }
 
     pub(super) fn say(&mut self, doomed: &DroppedObjects) {
@@ -167,22 +183,19 @@ impl Ddl<'_> {
 
     /// Adds the dependents of the objects that are dropped.
     pub(super) fn follow(&self, doomed: &mut DroppedObjects) -> SqlResult<()> {
-        let mut at = 0;
-        while at < doomed.relations.len() {
+        let (mut at, mut of_routines) = (0, 0);
+        loop {
             self.run.txn.check_active()?;
-            let gone = doomed.relations[at].clone();
+            if let Some(routine) = doomed.routines.get(of_routines) {
+                let (oid, what) = (routine.oid, format!("function {}", self.shown_routine(routine)));
+                self.follow_uses(doomed, oid, &what);
+                of_routines += 1;
+                continue;
+            }
+            let Some(gone) = doomed.relations.get(at).cloned() else { break };
             let what = format!("{} {}", gone.word(), self.shown(&gone));
-            for view in self.state.views() {
-                if view.uses.contains(&gone.oid()) && !doomed.has(view.oid) {
-                    let view = Relation::View(Arc::clone(view));
-                    let name = format!("view {}", self.shown(&view));
-                    doomed.depends(name, &what);
-                    doomed.add(view);
-                }
-            }
-            for table in self.state.tables().filter(|table| !doomed.has(table.oid)).cloned().collect::<Vec<_>>() {
-                self.follow_into(doomed, &table, &gone, &what);
-            }
+            self.follow_uses(doomed, gone.oid(), &what);
+            self.follow_rows(doomed, &gone);
             if let Relation::Table(table) = &gone {
                 // Sequences that the table owns are dropped without a notice.
                 for sequence in self.state.sequences() {
@@ -196,9 +209,35 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Adds the defaults and constraints of a table that depend on a relation.
-    fn follow_into(&self, doomed: &mut DroppedObjects, table: &Arc<TableInfo>, gone: &Relation, what: &str) {
-        let oid = gone.oid();
+    /// Adds the views, defaults and constraints whose texts name a relation or a routine.
+    fn follow_uses(&self, doomed: &mut DroppedObjects, oid: u32, what: &str) {
+        for view in self.state.views() {
+            if view.uses.contains(&oid) && !doomed.has(view.oid) {
+                let view = Relation::View(Arc::clone(view));
+                let name = format!("view {}", self.shown(&view));
+                doomed.depends(name, what);
+                doomed.add(view);
+            }
+        }
+        for table in self.state.tables().filter(|table| !doomed.has(table.oid)).cloned().collect::<Vec<_>>() {
+            self.follow_into(doomed, &table, oid, what);
+        }
+    }
+
+    /// Adds the functions that return rows of a relation.
+    fn follow_rows(&self, doomed: &mut DroppedObjects, gone: &Relation) {
+        let of_rows = RoutineResult::Relation(gone.oid());
+        for routine in self.state.routines().filter(|routine| routine.result == of_rows) {
+            if !doomed.has(routine.oid) {
+                let name = format!("function {}", self.shown_routine(routine));
+                doomed.depends(name, &format!("type {}", self.shown(gone)));
+                doomed.add_routine(Arc::clone(routine));
+            }
+        }
+    }
+
+    /// Adds the defaults and constraints of a table that depend on a relation or a routine.
+    fn follow_into(&self, doomed: &mut DroppedObjects, table: &Arc<TableInfo>, oid: u32, what: &str) {
         let on = || self.shown(&Relation::Table(Arc::clone(table)));
         for column in &table.columns {
             let place = (table.oid, column.number);
@@ -271,6 +310,10 @@ impl Ddl<'_> {
             }
             self.state.forget(relation.oid());
         }
+        for routine in doomed.routines {
+            self.state.remove_routine(routine.oid);
+            self.state.forget(routine.oid);
+        }
         Ok(())
     }
 
@@ -297,10 +340,16 @@ impl Ddl<'_> {
             };
             let mut relations: Vec<Relation> = self.state.relations().filter(inside).cloned().collect();
             relations.sort_by_key(Relation::oid);
+            let mut own: Vec<(u32, String)> =
+                relations.iter().map(|one| (one.oid(), format!("{} {}", one.word(), self.shown(one)))).collect();
             let mut doomed = DroppedObjects::default();
             relations.into_iter().for_each(|relation| doomed.add(relation));
-            let own: Vec<String> =
-                doomed.relations.iter().map(|one| format!("{} {}", one.word(), self.shown(one))).collect();
+            for routine in self.state.routines().filter(|routine| routine.schema == schema.oid) {
+                own.push((routine.oid, format!("function {}", self.shown_routine(routine))));
+                doomed.add_routine(Arc::clone(routine));
+            }
+            own.sort();
+            let own: Vec<String> = own.into_iter().map(|(_, name)| name).collect();
             self.follow(&mut doomed)?;
             if !cascade && !own.is_empty() {
                 let message = format!("cannot drop schema {} because other objects depend on it", schema.name);

@@ -23,6 +23,13 @@ mod renames;
 mod retype;
 mod rewrite;
 pub(crate) mod role;
+mod routine;
+mod routine_body;
+mod routine_changes;
+mod routine_names;
+mod routine_options;
+mod routine_parameters;
+mod routine_types;
 mod sequence;
 mod table;
 mod uses;
@@ -192,6 +199,10 @@ impl<'a> Ddl<'a> {
             }
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::Comment(comment) => self.comment(comment),
+            Statement::CreateRoutine(create) => self.create_routine(statement, create),
+            Statement::AlterRoutine(alter) => self.alter_routine(statement, alter),
+            Statement::DropRoutines(drop) => self.drop_routines(statement, drop),
+            Statement::CommentRoutine(comment) => self.comment_on_routine(comment),
             other => Err(SqlError::unsupported(format_args!("the statement {}", verb(other)))),
         }
     }

@@ -31,7 +31,7 @@ use catalog::system::{INFORMATION_SCHEMA, OWN_SCHEMA};
 use catalog::{CatalogSnapshot, CatalogState, Relation, SystemColumn, SystemTable};
 pub(crate) use functions::all_functions;
 pub(crate) use pg_type::collation_named;
-pub(crate) use reg::{SnapshotNames, quoted};
+pub(crate) use reg::{SnapshotNames, quoted, shown_routine};
 use statement::error::SqlResult;
 use syntax::lex::{Keyword, KeywordCategory};
 use types::Kind;

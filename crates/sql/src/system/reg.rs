@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** a written name can be read again, by the same search path.
 
-use catalog::{CatalogSnapshot, Relation};
+use catalog::{CatalogSnapshot, CatalogState, Relation, Routine};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 pub(crate) use syntax::names::quoted_name as quoted;
 use types::Kind;
-use types::PG_CATALOG;
 use types::naming::Naming;
+use types::{PG_CATALOG, SqlType};
 
 /// Returns the name of a schema.
 pub(super) fn schema_name(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
@@ -53,6 +53,31 @@ pub(super) fn relation_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<Str
         return Some(quoted(&name));
     }
     Some(format!("{}.{}", quoted(&schema), quoted(&name)))
+}
+
+/// Returns the name and input types of a routine as PostgreSQL's `format_procedure` writes them: with the schema if the
+/// search path does not find the routine.
+pub(crate) fn shown_routine(state: &CatalogState, path: &[String], routine: &Routine) -> String {
+    let kinds: Vec<String> = routine.inputs().map(|one| SqlType::from(one.kind).name()).collect();
+    format!("{}({})", routine_name(state, path, routine), kinds.join(","))
+}
+
+/// Returns the name of a routine, with the schema if the search path does not find it.
+pub(super) fn routine_name(state: &CatalogState, path: &[String], routine: &Routine) -> String {
+    let name = quoted(&routine.name);
+    match state.schema_numbered(routine.schema) {
+        Some(schema) if !is_routine_visible(state, path, routine) => format!("{}.{name}", quoted(&schema.name)),
+        _ => name,
+    }
+}
+
+/// Returns true if the search path finds a routine by its name and the types of its arguments.
+pub(super) fn is_routine_visible(state: &CatalogState, path: &[String], routine: &Routine) -> bool {
+    let kinds = routine.input_kinds();
+    let mut schemas = path.iter().filter_map(|schema| state.schema(schema));
+    let first = schemas
+        .find_map(|schema| state.routines_named(schema.oid, &routine.name).find(|other| other.input_kinds() == kinds));
+    first.is_some_and(|first| first.oid == routine.oid)
 }
 
 /// Catalog snapshot of a statement as the source of names for `regclass` and similar types.

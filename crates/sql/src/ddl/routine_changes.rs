@@ -1,0 +1,134 @@
+//! `ALTER`, `DROP` and `COMMENT ON` of routines.
+
+use super::drop::DroppedObjects;
+use super::routine_names::NamedRoutine;
+use super::{Ddl, DdlResult, verb};
+use catalog::{ConstraintKind, Routine, RoutineKind};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::refuse;
+use std::sync::Arc;
+use syntax::ast::{
+    AlterRoutine, DropRoutines, RoleName, RoutineAction, RoutineComment, RoutineName, RoutineOption, RoutineWord,
+    Statement,
+};
+
+impl Ddl<'_> {
+    pub(super) fn alter_routine(&mut self, statement: &Statement, alter: &AlterRoutine) -> SqlResult<DdlResult> {
+        let AlterRoutine { word, name, action } = alter;
+        if let RoutineAction::Depends(is_no, _) = action {
+            let no = if *is_no { "NO " } else { "" };
+            return Err(SqlError::unsupported(format_args!("ALTER FUNCTION {no}DEPENDS ON EXTENSION")));
+        }
+        let routine = self.own_routine(*word, name, verb(statement))?;
+        match action {
+            RoutineAction::Options(options) => self.alter_options(&routine, options)?,
+            RoutineAction::Rename(to) => self.rename_routine(&routine, to)?,
+            RoutineAction::Owner(to) => self.own_routine_by(&routine, to)?,
+            RoutineAction::SetSchema(to) => self.move_routine(&routine, to)?,
+            RoutineAction::Depends(..) => {}
+        }
+        Ok(verb(statement).into())
+    }
+
+    /// Returns the routine that a statement names, which must not be the system's.
+    fn own_routine(&mut self, word: RoutineWord, name: &RoutineName, tag: &str) -> SqlResult<Arc<Routine>> {
+        match self.routine_named(word, name)? {
+            NamedRoutine::Own(routine) => Ok(routine),
+            NamedRoutine::System(shown) => {
+                Err(SqlError::unsupported(format_args!("{tag} of the system's function {shown}")))
+            }
+        }
+    }
+
+    fn alter_options(&mut self, old: &Routine, options: &[RoutineOption]) -> SqlResult<()> {
+        let said = self.routine_options(options, old.kind == RoutineKind::Procedure)?;
+        let mut new = old.clone();
+        self.apply_routine_options(&said, &mut new)?;
+        said.check_rows(old.is_set)?;
+        self.state.replace_routine(new)
+    }
+
+    fn rename_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
+        let renamed = Routine { name: to.to_owned(), ..old.clone() };
+        self.check_free_routine(&renamed)?;
+        refuse!(self.is_routine_used(old.oid) => "to rename a function that other objects use");
+        self.state.replace_routine(renamed)
+    }
+
+    fn own_routine_by(&mut self, old: &Routine, to: &RoleName) -> SqlResult<()> {
+        let owner = self.owner(to)?;
+        self.state.replace_routine(Routine { owner, ..old.clone() })
+    }
+
+    fn move_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
+        let Some(schema) = self.state.schema(to).map(|schema| schema.oid) else {
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{to}\" does not exist")));
+        };
+        if schema == old.schema {
+            return Ok(());
+        }
+        let moved = Routine { schema, ..old.clone() };
+        self.check_free_routine(&moved)?;
+        refuse!(self.is_routine_used(old.oid) => "to move a function that other objects use");
+        self.state.replace_routine(moved)
+    }
+
+    /// Refuses the name and schema of another routine with the same types.
+    fn check_free_routine(&self, wanted: &Routine) -> SqlResult<()> {
+        let kinds = wanted.input_kinds();
+        if self.state.routines_named(wanted.schema, &wanted.name).all(|other| other.input_kinds() != kinds) {
+            return Ok(());
+        }
+        let schema = self.state.schema_numbered(wanted.schema).map_or("", |schema| &schema.name);
+        let message = format!("function {} already exists in schema \"{schema}\"", wanted.signature());
+        Err(SqlError::new(SqlState::DUPLICATE_FUNCTION, message))
+    }
+
+    /// Returns true if the text of a view, a default or a constraint uses a routine: it would lose it by a new name.
+    fn is_routine_used(&self, oid: u32) -> bool {
+        let in_tables = self.state.tables().any(|table| {
+            let in_defaults = table.columns.iter().filter_map(|column| column.default.as_ref());
+            let in_checks = table.constraints.iter().any(|constraint| match &constraint.what {
+                ConstraintKind::Check(check) => check.uses.contains(&oid),
+                ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } | ConstraintKind::ForeignKey(_) => {
+                    false
+                }
+            });
+            in_checks || in_defaults.into_iter().any(|default| default.uses.contains(&oid))
+        });
+        in_tables || self.state.views().any(|view| view.uses.contains(&oid))
+    }
+
+    pub(super) fn drop_routines(&mut self, statement: &Statement, drop: &DropRoutines) -> SqlResult<DdlResult> {
+        let DropRoutines { word, names, if_exists, is_cascading } = drop;
+        let mut doomed = DroppedObjects::default();
+        for name in names {
+            let found = match if_exists {
+                true => self.routine_if_exists(*word, name)?,
+                false => Some(self.routine_named(*word, name)?),
+            };
+            match found {
+                Some(NamedRoutine::Own(routine)) => doomed.add_routine(routine),
+                Some(NamedRoutine::System(shown)) => {
+                    let message = format!("cannot drop function {shown} because it is required by the database system");
+                    return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+                }
+                None => {}
+            }
+        }
+        let asked: Vec<String> =
+            doomed.routines.iter().map(|one| format!("function {}", self.shown_routine(one))).collect();
+        self.follow(&mut doomed)?;
+        self.drop_followed(doomed, &asked, *is_cascading)?;
+        Ok(verb(statement).into())
+    }
+
+    pub(super) fn comment_on_routine(&mut self, comment: &RoutineComment) -> SqlResult<DdlResult> {
+        let RoutineComment { word, name, text } = comment;
+        let routine = self.own_routine(*word, name, "COMMENT")?;
+        // An empty comment removes the comment.
+        let text = text.as_deref().filter(|text| !text.is_empty());
+        self.state.set_comment(routine.oid, 0, text);
+        Ok("COMMENT".into())
+    }
+}
