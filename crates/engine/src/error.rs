@@ -183,6 +183,14 @@ pub enum Error {
         /// Row id asked for.
         row: u64,
     },
+    /// A command nested in this one has changed the row already.
+    #[error("a row of {table} was changed by a command within this one")]
+    ChangedWithin {
+        /// Table of the row.
+        table: String,
+        /// True if this command deletes the row.
+        deletes: bool,
+    },
     /// A value that the column cannot hold, or the wrong number of values.
     #[error("invalid value for {place}: {why}")]
     InvalidValue {
@@ -217,6 +225,7 @@ impl Error {
             Error::WriteConflict { .. } | Error::SerializationFailure | Error::Taken | Error::Deadlock(_) => true,
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
+            | Error::ChangedWithin { .. }
             | Error::ReadOnly
             | Error::MustWait
             | Error::LockNotAvailable(_)

@@ -7,6 +7,7 @@ pub(crate) mod begin;
 pub(crate) mod call;
 pub(crate) mod insert_many;
 pub(crate) mod lock;
+pub(crate) mod nested;
 pub(crate) mod newest;
 pub(crate) mod open;
 pub(crate) mod orphans;
@@ -21,15 +22,15 @@ pub(crate) mod write;
 
 use crate::counters::{BytesByTable, Counters};
 use crate::engine::Inner;
-use crate::error::Limit;
 use crate::error::{Error, Result};
 use crate::locks::Waiter;
 use crate::log::LogPosition;
 use crate::raw::activity::SuspendedHold;
 use crate::raw::chain::View;
 use crate::raw::garbage::{Dead, DeadVersionKind};
+use crate::raw::reader::ReadHold;
 use crate::raw::shared::SharedTables;
-use crate::raw::slots::{COMMANDS_MAX, HeldSlot, LATEST, slot_of};
+use crate::raw::slots::{HeldSlot, LATEST, slot_of};
 use crate::redo;
 use crate::schema::table::Table;
 use crate::txn::begin::{Begin, Isolation};
@@ -52,6 +53,10 @@ pub struct Txn<'e> {
     begin: Begin,
     /// Number of the command that runs.
     command: Cell<u32>,
+    /// Highest number of a nested command that has written, 0 without one; see [`Txn::nested`].
+    command_max: Cell<u32>,
+    /// Snapshots of commands around nested ones that read by a newer one.
+    outer_snapshots: RefCell<Vec<ReadHold>>,
     /// True if this command has written: the next read then begins a new one, which sees it.
     wrote: Cell<bool>,
     /// True if reads do not see the writes of this command, however many there are; see [`Txn::hold_command`].
@@ -84,6 +89,8 @@ pub(crate) struct Suspended {
     begin: Begin,
     command: u32,
     wrote: bool,
+    /// Registration of its snapshot, if nested commands had another.
+    outer_snapshots: Vec<ReadHold>,
     tables: u64,
     shared: SharedTables,
     /// True if its snapshot is not registered: it must refresh it.
@@ -191,6 +198,8 @@ impl<'e> Txn<'e> {
             scratch: RefCell::new(Some(scratch)),
             begin,
             command: Cell::new(0),
+            command_max: Cell::new(0),
+            outer_snapshots: RefCell::default(),
             wrote: Cell::new(false),
             command_held: Cell::new(false),
             sees_newest: Cell::new(false),
@@ -221,13 +230,18 @@ impl<'e> Txn<'e> {
         self.end_calls();
         let held = self.held.take().expect("only the two ends give it up");
         let scratch = self.scratch.take().expect("only the two ends give it up");
+        let mut outer_snapshots = self.outer_snapshots.take();
+        outer_snapshots.retain(|hold| hold.snapshot() == held.snapshot());
+        // The next command sees what nested ones have written.
+        let last = self.command.get().max(self.command_max.get());
         let hidden = may_hide && self.reads_latest() && scratch.writes.is_empty() && scratch.locks.is_empty();
         Suspended {
             hold: held.suspend(hidden),
             scratch,
             begin: self.begin,
-            command: self.command.get(),
-            wrote: self.wrote.get(),
+            command: last,
+            wrote: self.wrote.get() || self.command.get() < last,
+            outer_snapshots,
             tables: self.tables.get(),
             shared: self.shared.get(),
             hidden,
@@ -243,12 +257,13 @@ impl<'e> Txn<'e> {
         worker: Option<&'static Worker>,
         refresh: bool,
     ) -> Txn<'e> {
-        let Suspended { hold, scratch, begin, command, wrote, tables, shared, hidden } = suspended;
-        let mut held = inner.registry.resume(hold, worker);
+        let Suspended { hold, scratch, begin, command, wrote, mut outer_snapshots, tables, shared, hidden } = suspended;
+        let held = inner.registry.resume(hold, worker);
         held.walk();
         if hidden || refresh {
             // An abort by another meanwhile is found by the next call.
             held.refresh(hidden);
+            outer_snapshots.clear();
         }
         Txn {
             inner,
@@ -256,6 +271,8 @@ impl<'e> Txn<'e> {
             scratch: RefCell::new(Some(scratch)),
             begin,
             command: Cell::new(command),
+            command_max: Cell::new(0),
+            outer_snapshots: RefCell::new(outer_snapshots),
             wrote: Cell::new(wrote),
             command_held: Cell::new(false),
             sees_newest: Cell::new(false),
@@ -299,8 +316,8 @@ impl<'e> Txn<'e> {
     /// Takes a new snapshot, for a transaction that has read nothing by the one before. An abort by another meanwhile
     /// is found by the next call.
     #[inline]
-    pub(crate) fn renew_snapshot(&mut self) {
-        self.held_mut().refresh(false);
+    pub(crate) fn renew_snapshot(&self) {
+        self.held().refresh(false);
     }
 
     /// Undoes its work since the mark, and releases the locks taken since.
@@ -339,11 +356,6 @@ impl<'e> Txn<'e> {
     /// Returns its number, as views show it.
     pub fn id(&self) -> u64 {
         self.held().owner()
-    }
-
-    #[inline]
-    pub(crate) fn held_mut(&mut self) -> &mut HeldSlot<'e> {
-        self.held.as_mut().expect("only the two ends give it up")
     }
 
     #[inline]
@@ -394,10 +406,7 @@ impl<'e> Txn<'e> {
     pub(crate) fn view(&self) -> Result<View> {
         self.check_active()?;
         if self.wrote.get() && !self.command_held.get() {
-            if self.command.get() == COMMANDS_MAX {
-                return Err(Error::Limit(Limit::Commands));
-            }
-            self.command.set(self.command.get() + 1);
+            self.command.set(self.next_command()?);
             self.wrote.set(false);
         }
         let held = self.held();

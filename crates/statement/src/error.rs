@@ -187,6 +187,13 @@ impl SqlError {
         self
     }
 
+    /// Replaces the position, for an error in a part of the text.
+    #[must_use]
+    pub fn instead_at(mut self, position: usize) -> SqlError {
+        self.0.position = Some(position);
+        self
+    }
+
     /// Returns true if the position is settled.
     pub fn is_placed(&self) -> bool {
         self.0.position.is_some()
@@ -197,6 +204,19 @@ impl SqlError {
     #[must_use]
     pub fn context(mut self, context: impl Into<String>) -> SqlError {
         self.0.context.get_or_insert_with(|| context.into());
+        self
+    }
+
+    /// Adds the context around the one that is set, as a line of its own: the call in which the error happened.
+    #[must_use]
+    pub fn within(mut self, context: impl AsRef<str>) -> SqlError {
+        match &mut self.0.context {
+            Some(inner) => {
+                let inner = inner.clone();
+                self.0.context = Some(format!("{inner}\n{}", context.as_ref()).into());
+            }
+            None => self.0.context = Some(context.as_ref().into()),
+        }
         self
     }
 
@@ -311,6 +331,7 @@ pub fn state_of(error: &engine::Error) -> SqlState {
         Error::Limit(_) => SqlState::CONFIGURATION_LIMIT_EXCEEDED,
         Error::RolledBack => SqlState::TRANSACTION_ROLLBACK,
         Error::NoSuchRow { .. } => SqlState::NO_DATA,
+        Error::ChangedWithin { .. } => SqlState::TRIGGERED_DATA_CHANGE,
         Error::MustWait | Error::CorruptRedo(_) => SqlState::INTERNAL_ERROR,
     }
 }

@@ -105,6 +105,8 @@ impl SqlState {
     pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
     /// `26000`
     pub const INVALID_SQL_STATEMENT_NAME: SqlState = SqlState("26000");
+    /// `27000`
+    pub const TRIGGERED_DATA_CHANGE: SqlState = SqlState("27000");
     /// `28000`
     pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
     /// `28P01`
@@ -290,6 +292,7 @@ impl SqlState {
         SqlState::IN_FAILED_SQL_TRANSACTION,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::TRIGGERED_DATA_CHANGE,
         SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
         SqlState::INVALID_PASSWORD,
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,

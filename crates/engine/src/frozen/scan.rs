@@ -93,7 +93,7 @@ impl Snapshot {
     /// [`Error::Limit`] if too many transactions are open.
     pub fn read<R>(&self, class: Class, session: u64, read: impl FnOnce(&Txn<'_>) -> R) -> Result<R> {
         let begin = Begin::new(class).isolation(Isolation::RepeatableRead).read_only();
-        let mut held = self.inner.hold(begin, None)?;
+        let held = self.inner.hold(begin, None)?;
         held.read_by(&self.hold);
         held.set_session(session);
         let txn = Txn::new(&self.inner, held, begin);

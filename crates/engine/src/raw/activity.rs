@@ -16,6 +16,7 @@ use super::slots::{
     status,
 };
 use crate::sync::{Acquire, Relaxed, Release, SeqCst};
+use core::cell::Cell;
 use core::marker::PhantomData;
 use preempt::{Mode, Worker};
 use stage::Class;
@@ -242,7 +243,7 @@ impl Registry {
             registry: self,
             index,
             owner,
-            snapshot,
+            snapshot: Cell::new(snapshot),
             importance,
             role,
             pin: SnapshotPin { _only_here: PhantomData },
@@ -285,7 +286,7 @@ impl<'e> HeldSlot<'e> {
             self.slot().snapshot.store(NO_SNAPSHOT, SeqCst);
         }
         let HeldSlot { index, owner, snapshot, importance, role, .. } = self;
-        SuspendedHold { index, owner, snapshot, importance, role }
+        SuspendedHold { index, owner, snapshot: snapshot.get(), importance, role }
     }
 
     /// Takes a new snapshot. Returns true if the transaction was still active after that.
@@ -295,20 +296,20 @@ impl<'e> HeldSlot<'e> {
     /// who commits, and no one may clear that away before it is undone. One that is still active after the reading of
     /// the clock is taken later, so by a commit above the new number.
     #[inline]
-    pub(crate) fn refresh(&mut self, hidden: bool) -> bool {
+    pub(crate) fn refresh(&self, hidden: bool) -> bool {
         let slot = self.slot();
         if hidden {
             // It has changed nothing.
-            self.snapshot = self.registry.register(&slot.snapshot);
+            self.snapshot.set(self.registry.register(&slot.snapshot));
             return self.is_active();
         }
-        slot.snapshot.store(self.snapshot | TENTATIVE, SeqCst);
+        slot.snapshot.store(self.snapshot.get() | TENTATIVE, SeqCst);
         let now = self.registry.now();
         let is_active = self.is_active();
         if is_active {
-            self.snapshot = now;
+            self.snapshot.set(now);
         }
-        slot.snapshot.store(self.snapshot, Release);
+        slot.snapshot.store(self.snapshot.get(), Release);
         is_active
     }
 

@@ -243,6 +243,8 @@ pub enum Claim<'p> {
     Held(u64),
     /// The cell is empty, maybe since this moment: look into the block.
     Moved,
+    /// A later command of the transaction, nested in this one, has changed or deleted the row.
+    ChangedWithin,
 }
 
 /// Holder of the key that a transaction wants to insert.
@@ -276,6 +278,7 @@ impl HeldSlot<'_> {
             loop {
                 match registry.said(&base.begin, self.owner) {
                     Said::Committed(timestamp) if seen < timestamp => return Claim::Changed,
+                    Said::Mine if command < command_of(base.begin.load(Acquire)) => return Claim::ChangedWithin,
                     Said::Committed(_) | Said::Mine => break,
                     Said::Never | Said::Moved | Said::Aborted(_) => match base.prev(self.pin()) {
                         Some(prev) => base = prev,
@@ -287,6 +290,7 @@ impl HeldSlot<'_> {
             let expected = match registry.said(&base.end, self.owner) {
                 Said::Never => NEVER,
                 Said::Aborted(word) => word,
+                Said::Mine if command < command_of(base.end.load(Acquire)) => return Claim::ChangedWithin,
                 Said::Mine => return Claim::NotFound,
                 Said::Moved => {
                     registry.vacate(cell, base, self.pin());

@@ -57,14 +57,15 @@ impl ReadHold {
 }
 
 impl HeldSlot<'_> {
-    /// Makes the transaction, which has read nothing, read by a registered snapshot, which must outlive it.
+    /// Makes the transaction read by a registered snapshot, which must outlive it. It has read nothing, or reads by that
+    /// snapshot again.
     ///
     /// Why nothing that it may reach is freed: `hold` keeps the snapshot's versions, whatever is published here. Of a walk
     /// that began with the number published before, the older number is a lower bound, as it is of later walks.
-    pub(crate) fn read_by(&mut self, hold: &ReadHold) {
+    pub(crate) fn read_by(&self, hold: &ReadHold) {
         assert!(std::ptr::eq(&raw const *hold.registry, self.registry), "a snapshot of another engine");
-        self.snapshot = hold.snapshot();
-        self.slot().snapshot.store(self.snapshot, SeqCst);
+        self.snapshot.set(hold.snapshot());
+        self.slot().snapshot.store(hold.snapshot(), SeqCst);
     }
 }
 

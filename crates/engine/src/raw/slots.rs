@@ -24,6 +24,7 @@ use super::horizon::{Horizons, IDLE, NO_FLOOR, NO_SNAPSHOT, TENTATIVE, WALKERS_M
 use super::live::{Role, SerialState};
 use super::shared::SharedWords;
 use crate::sync::{Acquire, AtomicPtr, AtomicU64, Relaxed, Release, SeqCst};
+use core::cell::Cell;
 use core::marker::PhantomData;
 use preempt::Worker;
 use stage::Class;
@@ -77,7 +78,7 @@ pub(crate) const fn is_owner(word: u64) -> bool {
 }
 
 #[inline]
-pub(super) const fn command_of(word: u64) -> u32 {
+pub(crate) const fn command_of(word: u64) -> u32 {
     (word & (STRONG - 1)) as u32
 }
 
@@ -283,7 +284,7 @@ impl Registry {
             registry: self,
             index,
             owner,
-            snapshot,
+            snapshot: Cell::new(snapshot),
             importance: importance(class),
             role,
             pin: SnapshotPin { _only_here: PhantomData },
@@ -342,7 +343,7 @@ pub struct HeldSlot<'e> {
     pub(super) index: usize,
     /// Words that the transaction writes, with command 0.
     pub(super) owner: u64,
-    pub(super) snapshot: u64,
+    pub(super) snapshot: Cell<u64>,
     pub(super) importance: u64,
     pub(super) role: Role,
     pub(super) pin: SnapshotPin,
@@ -358,7 +359,13 @@ impl<'e> HeldSlot<'e> {
     /// Returns the number of the snapshot that it reads.
     #[inline]
     pub fn snapshot(&self) -> u64 {
-        self.snapshot
+        self.snapshot.get()
+    }
+
+    /// Returns true if there was a commit after the snapshot.
+    #[inline]
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.registry.now() != self.snapshot.get()
     }
 
     /// Records the session that the transaction belongs to.

@@ -301,7 +301,7 @@ impl Session {
         // all the same.
         let begins = is_new || *is_locking;
         let renews = begins && open.renews();
-        let mut txn = open.resume(engine, waiter, renews && (locks.is_none() || open.is_tied()))?;
+        let txn = open.resume(engine, waiter, renews && (locks.is_none() || open.is_tied()))?;
         let before = txn.mark();
         // Another may have taken the transaction while it waited for its client.
         let mut locked = txn.check_active();

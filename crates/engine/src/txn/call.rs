@@ -11,7 +11,6 @@
 //! A transaction that runs as a whole walks from its beginning to its end, which costs nothing; one whose caller holds
 //! it, and may take any time, rests between its calls.
 
-use crate::raw::slots::HeldSlot;
 use crate::raw::version::Version;
 use crate::txn::Txn;
 use core::cell::Cell;
@@ -110,7 +109,7 @@ impl<'e> Txn<'e> {
     /// transaction, it walks on until it has undone its work.
     pub(crate) fn end_calls(&mut self) {
         self.inner.orphans.leave(&mut self.scratch().graveyard);
-        let is_kept = !self.calls.beyond.get() || HeldSlot::refresh(self.held_mut(), false);
+        let is_kept = !self.calls.beyond.get() || self.held().refresh(false);
         if is_kept {
             self.held().end_walk();
         }

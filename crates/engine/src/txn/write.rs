@@ -333,6 +333,9 @@ impl Txn<'_> {
                     self.note_row(table, row);
                     return Err(Error::NoSuchRow { table: table.name().to_owned(), row: row.0 });
                 }
+                Claim::ChangedWithin => {
+                    return Err(Error::ChangedWithin { table: table.name().to_owned(), deletes: strong });
+                }
                 Claim::Changed => {
                     return Err(self.row_conflict(table, row, self.newest_row(table, row.0).is_none()));
                 }

@@ -12,6 +12,7 @@ mod limits;
 mod load;
 mod lock_priority;
 mod locks;
+mod nested;
 mod own_snapshot;
 mod panics;
 mod prune;
@@ -185,6 +186,9 @@ fn main() -> ExitCode {
             testkit::test!(locks::key_shares_mind_only_keys),
             testkit::test!(locks::key_shares_mind_who_had_the_row_alone),
             testkit::test!(locks::tables_are_locked_beyond_the_64th),
+            testkit::test!(nested::each_command_has_its_view),
+            testkit::test!(nested::the_command_around_overwrites_no_nested_change),
+            testkit::test!(nested::a_nested_command_waits),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
             testkit::test!(savepoints::an_error_is_undone_to_the_last_savepoint),
