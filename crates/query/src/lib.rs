@@ -9,6 +9,7 @@
 //! - execution and its report: `explain`, `analytics`
 //! - planning: `rewrite`, `planner`
 //! - texts: `copy`, `bind`
+//! - bodies of routines: `routine`
 
 pub mod analytics;
 pub mod bind;
@@ -19,4 +20,5 @@ pub mod explain;
 pub mod plan;
 pub mod planner;
 mod rewrite;
+pub mod routine;
 pub mod rows;

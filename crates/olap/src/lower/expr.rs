@@ -143,6 +143,7 @@ impl Lowering<'_> {
             }
             Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
             Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
+            Expr::Routine(_) => Err(SqlError::unsupported("a stored function as analytics")),
             Expr::Advisory { .. } => Err(SqlError::unsupported("advisory locks as analytics")),
             // These are known before the query runs, or inlined above.
             Expr::Constant(_) | Expr::Parameter(_) | Expr::Local(_) | Expr::Now { .. } => Err(mismatch()),

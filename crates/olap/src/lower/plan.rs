@@ -70,6 +70,7 @@ impl Lowering<'_> {
             Plan::Ties { .. } => Err(SqlError::unsupported("WITH TIES as analytics")),
             Plan::Lock { .. } => Err(SqlError::unsupported("FOR UPDATE as analytics")),
             Plan::Recursive(_) | Plan::Working(_) => Err(SqlError::unsupported("WITH RECURSIVE as analytics")),
+            Plan::Routine(_) => Err(SqlError::unsupported("a stored function as analytics")),
             Plan::System(_) => Err(SqlError::unsupported("the catalog as analytics")),
             Plan::Modified(_) | Plan::Modifying { .. } => Err(SqlError::unsupported("changes as analytics")),
         }

@@ -96,6 +96,8 @@ pub enum Clause {
     Offset,
     /// Arguments of `EXECUTE`.
     Execute,
+    /// Arguments of `CALL`.
+    Call,
     /// Default of a column.
     Default,
     /// `CHECK` constraint.
@@ -128,6 +130,7 @@ impl Clause {
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
             Clause::Execute => "EXECUTE parameters",
+            Clause::Call => "CALL arguments",
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
             Clause::Aggregate => "aggregate function calls",
@@ -141,6 +144,7 @@ impl Clause {
         match self {
             Clause::Default => Some("DEFAULT expression"),
             Clause::Check => Some("check constraint"),
+            Clause::Call => Some("CALL argument"),
             Clause::Other
             | Clause::SelectList
             | Clause::Where

@@ -113,6 +113,9 @@ impl Binder<'_> {
         {
             return self.column(&ObjectName { parts: vec![row.clone(), own] }, scope);
         }
+        if let Some(parameter) = self.parameter_named(parts) {
+            return Ok(parameter.at(place));
+        }
         Err(self.at_name(self.no_column(name, scope), name))
     }
 

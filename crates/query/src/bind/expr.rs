@@ -160,6 +160,9 @@ impl Binder<'_> {
         let no_such = || SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${number}"));
         let at =
             u16::try_from(number).ok().and_then(|number| usize::from(number).checked_sub(1)).ok_or_else(no_such)?;
+        if self.parameters_max().is_some_and(|count| count <= at) {
+            return Err(no_such());
+        }
         let mut parameters = self.parameters.borrow_mut();
         if parameters.len() <= at {
             parameters.resize(at + 1, None);

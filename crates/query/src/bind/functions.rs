@@ -2,6 +2,7 @@
 
 use super::calls::{AGGREGATES, CallKey};
 use super::place::call_start;
+use super::routines::{CallMeaning, CallStyle};
 use super::{Binder, Clause, NameScope};
 use crate::plan::{AggregateCall, Expr, SortKey, Typed, rewrite, visit};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -58,6 +59,19 @@ impl Binder<'_> {
     }
 
     fn called(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlResult<Typed> {
+        match self.find_routine(call, CallStyle::Function, scope)? {
+            CallMeaning::Unknown => {}
+            CallMeaning::Routine(found) => return self.routine_in_expression(call, found, scope),
+            CallMeaning::BuiltIn(arguments) => {
+                let name = self.own_name(call, scope)?;
+                check_plain(call, name)?;
+                refuse!(call.is_variadic => "VARIADIC");
+                if call.over.is_some() {
+                    return Err(super::window::not_windowed(name));
+                }
+                return self.plain_call(name, arguments);
+            }
+        }
         refuse!(call.is_variadic => "VARIADIC");
         let name = self.own_name(call, scope)?;
         if let Some(over) = &call.over {
@@ -548,6 +562,18 @@ fn in_schema(error: SqlError, name: &str) -> SqlError {
         }
         _ => error,
     }
+}
+
+/// True for the name of an aggregate, a window function or another whose calls are not bound as plain calls are.
+pub(super) fn has_own_binding(name: &str) -> bool {
+    is_aggregate(name)
+        || super::window::is_window(name)
+        || super::sets::is_set(name)
+        || ops::aggregates::is_ordered_set(name)
+        || matches!(
+            name,
+            "json_build_object" | "json_build_array" | "to_json" | "row_to_json" | "array_to_json" | "grouping"
+        )
 }
 
 /// True if a name is that of an aggregate.

@@ -32,6 +32,11 @@ pub fn settle(notes: &[NameReference], edits: &mut Edits) -> Vec<u32> {
                 edits.replace(*span, format!("'{oid}'"));
                 uses.push(*oid);
             }
+            // The text calls the routine under any search path, and depends on it.
+            NameTarget::Routine { oid, name } => {
+                edits.replace(*span, name.clone());
+                uses.push(*oid);
+            }
             NameTarget::Relation(_) | NameTarget::Column(..) | NameTarget::Star(_) => {}
         }
     }
@@ -45,7 +50,11 @@ pub fn name_literals(text: &str, notes: &[NameReference], edits: &mut Edits, nam
     for NameReference { span, of } in notes.iter().filter(|note| note.span.is_known()) {
         let oid = match of {
             NameTarget::Literal(oid) => *oid,
-            NameTarget::Moment(_) | NameTarget::Relation(_) | NameTarget::Column(..) | NameTarget::Star(_) => continue,
+            NameTarget::Moment(_)
+            | NameTarget::Relation(_)
+            | NameTarget::Column(..)
+            | NameTarget::Routine { .. }
+            | NameTarget::Star(_) => continue,
         };
         if let Some(name) = name(oid) {
             let cast = if is_regclass(text, *span) { "" } else { "::regclass" };

@@ -4,6 +4,7 @@
 //! silently. Patterns on the trees therefore name all fields; there is no `..`.
 
 mod advisory;
+mod body_result;
 mod calls;
 mod columns;
 mod conflict;
@@ -13,6 +14,7 @@ mod expr;
 mod from;
 mod functions;
 mod group;
+mod inline;
 mod interval;
 mod join;
 mod json;
@@ -23,6 +25,8 @@ mod once;
 mod place;
 mod query;
 mod recursion;
+mod routine_from;
+mod routines;
 mod select;
 mod sequences;
 mod sets;
@@ -37,7 +41,7 @@ use crate::change::Modify;
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Hold, Plan, QueryCopies, SetCall, TableUse, is_same, is_same_set, new_id};
 use catalog::SessionContext;
-use catalog::{CatalogState, TableInfo};
+use catalog::{CatalogState, Routine, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -47,6 +51,7 @@ use syntax::fingerprint::of_bytes;
 use syntax::lex::Span;
 use types::{Kind, SqlType};
 
+pub use body_result::{as_result, converted, has_result, no_result};
 pub use calls::Clause;
 use calls::QueryCalls;
 pub use copy::{CopyFrom, CopySource, CopyTo};
@@ -93,6 +98,10 @@ pub struct Binder<'c> {
     target: Cell<Option<u32>>,
     /// Hash of the names in the subquery that is being bound.
     names: Cell<u64>,
+    /// Routine whose body is bound.
+    body: Option<Arc<Routine>>,
+    /// Routines whose bodies are being inlined, outermost first.
+    inlining: Vec<u32>,
     /// Hashes of names of uncorrelated subqueries, by the ids of their plans.
     named: RefCell<HashMap<u64, u64>>,
 }
@@ -126,6 +135,13 @@ pub enum NameTarget {
     Moment(String),
     /// Column of a table, by OID and number.
     Column(u32, i16),
+    /// Routine by OID, with its name as a text of any search path has it.
+    Routine {
+        /// OID of the routine.
+        oid: u32,
+        /// Name with its schema.
+        name: String,
+    },
     /// Expansion of `*`: for each column its qualifier in FROM, if there is one, and its name.
     Star(Vec<(Option<String>, String)>),
 }
@@ -279,6 +295,8 @@ impl<'c> Binder<'c> {
             target: Cell::default(),
             names: Cell::new(0),
             named: RefCell::default(),
+            body: None,
+            inlining: Vec::new(),
         }
     }
 

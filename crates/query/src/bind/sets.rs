@@ -119,6 +119,11 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format_args!("a composite value of {name} here")));
         }
         let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
+        Ok(Typed::new(self.collect_set(call, scope), kind))
+    }
+
+    /// Adds a call of a set-returning function to those of the query. Returns the column of its values.
+    pub(super) fn collect_set(&self, call: SetCall, scope: &NameScope<'_>) -> Expr {
         let mut calls = scope.calls.borrow_mut();
         // ORDER BY and DISTINCT ON may refer to the value in the select list.
         let is_named = scope.clause.get() != Clause::SelectList && !call.arguments.iter().any(Expr::is_volatile);
@@ -127,7 +132,7 @@ impl Binder<'_> {
         if known.is_none() {
             calls.sets.push(call);
         }
-        Ok(Typed::new(Expr::Column(SETS + at), kind))
+        Expr::Column(SETS + at)
     }
 
     /// Binds a composite value in the select list to adjacent columns for its fields.
@@ -290,6 +295,11 @@ impl Binder<'_> {
             ExprKind::Call(call) => Some(&**call),
             _ => None,
         };
+        if let Some(call) = call
+            && let Some(group) = self.routine_in_from(call, is_numbered, alias, scope)?
+        {
+            return Ok(group);
+        }
         let name = match call {
             Some(call) => self.name_in_from(call, scope)?,
             None => super::query::name_of(written),

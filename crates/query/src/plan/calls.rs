@@ -1,6 +1,8 @@
-//! Aggregates, set-returning functions and sort keys.
+//! Aggregates, set-returning functions, stored routines and sort keys.
 
 use super::Expr;
+use catalog::{Routine, Volatility};
+use std::sync::Arc;
 use types::Kind;
 use types::datum::Datum;
 use types::ops::{Aggregate, Eval};
@@ -26,6 +28,23 @@ pub enum SetFunction {
     StringToTable,
     /// Function of one value, as a set of one row.
     One,
+    /// Rows of one column of the [`Expr::Routine`] that is its only argument.
+    Routine,
+}
+
+/// Call of a function that the database stores. Its arguments are those of [`Routine::inputs`], of their types.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RoutineCall {
+    pub routine: Arc<Routine>,
+    pub arguments: Vec<Expr>,
+}
+
+impl RoutineCall {
+    /// Returns true if two calls may return different results, or have effects.
+    pub fn is_volatile(&self) -> bool {
+        self.routine.volatility == Volatility::Volatile
+    }
 }
 
 #[derive(Clone, Debug)]

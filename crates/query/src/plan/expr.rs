@@ -1,6 +1,6 @@
 //! Typed expressions.
 
-use super::{Child, Plan, children_of_expr, visit};
+use super::{Child, Plan, RoutineCall, children_of_expr, visit};
 use syntax::lex::Span;
 use types::datum::Datum;
 use types::ops::Callee;
@@ -100,6 +100,8 @@ pub enum Expr {
         call: SequenceCall,
         arguments: Vec<Expr>,
     },
+    /// Value of a function that the database stores; null if it returns no row.
+    Routine(Box<RoutineCall>),
     /// Function of an advisory lock. The arguments are its key, one or two integers.
     Advisory {
         call: AdvisoryCall,
@@ -181,6 +183,7 @@ impl Expr {
         visit(self, 0, &mut |expr, _| {
             found |= match expr {
                 Expr::Sequence { .. } | Expr::Advisory { .. } => true,
+                Expr::Routine(call) => call.is_volatile(),
                 Expr::Call { callee, arguments: _ } => callee.callable().is_volatile(),
                 Expr::Constant(_)
                 | Expr::Parameter(_)
@@ -219,6 +222,7 @@ impl Expr {
             | Expr::Local(_)
             | Expr::Sequence { .. }
             | Expr::Advisory { .. }
+            | Expr::Routine(_)
             | Expr::Scalar(_)
             | Expr::Exists(_)
             | Expr::InQuery { .. }

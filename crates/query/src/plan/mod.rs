@@ -20,7 +20,7 @@ mod walk;
 mod window;
 
 pub use crate::change::{Assignments, Change, ChangeTarget, ConflictUpdate, Modify, NewValue, OnConflict};
-pub use calls::{AggregateCall, SetCall, SetFunction, SortKey};
+pub use calls::{AggregateCall, RoutineCall, SetCall, SetFunction, SortKey};
 pub use catalog::{ColumnDef, TableInfo};
 use catalog::{SystemColumn, SystemTable};
 use engine::{RowLock, Wait};
@@ -152,6 +152,9 @@ pub enum Plan {
     },
     /// System table, whose rows are computed when they are read.
     System(Arc<SystemTable>),
+    /// Rows of an [`Expr::Routine`]: one, unless the function returns a set. It is an expression so that every walk finds
+    /// the call among the others.
+    Routine(Box<Expr>),
     /// Result of an uncorrelated query, of `WITH` or in an expression. It is computed once in a statement, and found by
     /// this id.
     Shared {

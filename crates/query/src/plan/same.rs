@@ -10,7 +10,7 @@
 
 use super::{
     AggregateCall, Expr, Frame, FrameBound, FrameUnit, InputKind, JoinGroup, JoinInput, JoinTree, OuterCondition,
-    OuterJoin, Over, Plan, RangeSteps, Recursive, SetCall, SetFunction, SortKey, TableRowLock, WindowCall,
+    OuterJoin, Over, Plan, RangeSteps, Recursive, RoutineCall, SetCall, SetFunction, SortKey, TableRowLock, WindowCall,
     WindowFunction,
 };
 use statement::pulse;
@@ -216,6 +216,7 @@ impl<'p> PlanComparison<'p> {
             (Expr::Advisory { call, arguments }, Expr::Advisory { call: other_call, arguments: others }) => {
                 call == other_call && self.exprs(arguments, others)
             }
+            (Expr::Routine(call), Expr::Routine(other)) => self.routine(call, other),
             // Every variant is listed, so that the compiler reports a new one instead of it being unequal to itself.
             (
                 Expr::Constant(_)
@@ -244,6 +245,7 @@ impl<'p> PlanComparison<'p> {
                 | Expr::ArrayQuery(_)
                 | Expr::Now { .. }
                 | Expr::Sequence { .. }
+                | Expr::Routine(_)
                 | Expr::Advisory { .. },
                 _,
             ) => false,
@@ -344,6 +346,7 @@ impl<'p> PlanComparison<'p> {
                     && self.query(input, other)
             }
             (Plan::System(left), Plan::System(right)) => left.oid == right.oid,
+            (Plan::Routine(call), Plan::Routine(other)) => self.expr(call, other),
             (Plan::Shared { id, plan }, Plan::Shared { id: other_id, plan: other }) => {
                 match self.meet(*id, *other_id) {
                     NumberMatch::First => id == other_id || self.query(plan, other),
@@ -382,6 +385,7 @@ impl<'p> PlanComparison<'p> {
                 | Plan::Set { .. }
                 | Plan::Lock { .. }
                 | Plan::System(_)
+                | Plan::Routine(_)
                 | Plan::Shared { .. }
                 | Plan::Recursive(_)
                 | Plan::Working(_)
@@ -390,6 +394,10 @@ impl<'p> PlanComparison<'p> {
                 _,
             ) => false,
         }
+    }
+
+    fn routine(&mut self, left: &'p RoutineCall, right: &'p RoutineCall) -> bool {
+        left.routine.oid == right.routine.oid && self.exprs(&left.arguments, &right.arguments)
     }
 
     fn recursive(&mut self, left: &'p Recursive, right: &'p Recursive) -> bool {
@@ -607,7 +615,8 @@ fn is_same_set_function(left: &SetFunction, right: &SetFunction) -> bool {
             | SetFunction::Unnest
             | SetFunction::Subscripts { .. }
             | SetFunction::StringToTable
-            | SetFunction::One,
+            | SetFunction::One
+            | SetFunction::Routine,
             other,
         ) => mem::discriminant(left) == mem::discriminant(other),
     }

@@ -76,6 +76,11 @@ macro_rules! walks {
                         each($Child::Expr(argument), 0)?;
                     }
                 }
+                Expr::Routine(call) => {
+                    for argument in & $($mutable)? call.arguments {
+                        each($Child::Expr(argument), 0)?;
+                    }
+                }
                 Expr::IsSame { arguments, kind: _ } => {
                     for side in & $($mutable)? **arguments {
                         each($Child::Expr(side), 0)?;
@@ -266,6 +271,7 @@ macro_rules! walks {
                         each($Child::Expr(condition), 0)?;
                     }
                 }
+                Plan::Routine(call) => each($Child::Expr(call), 0)?,
                 Plan::Modifying { input, modifies: _ } => each($Child::Plan(input), 0)?,
                 Plan::Recursive(recursive) if recursive.looks_out => {
                     let recursive = $recursive(recursive);

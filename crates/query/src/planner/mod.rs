@@ -331,6 +331,7 @@ fn wanted_below(plan: &Plan, wanted: &RequiredProperties) -> RequiredProperties 
         | Plan::Windows { .. }
         | Plan::Set { .. }
         | Plan::System(_)
+        | Plan::Routine(_)
         | Plan::Shared { .. }
         | Plan::Recursive(_)
         | Plan::Working(_)

@@ -115,6 +115,7 @@ fn takes(plan: &Plan, condition: &Expr) -> bool {
         | Plan::Ties { .. }
         | Plan::Lock { .. }
         | Plan::System(_)
+        | Plan::Routine(_)
         | Plan::Shared { .. }
         | Plan::Recursive(_)
         | Plan::Working(_)

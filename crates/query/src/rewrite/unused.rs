@@ -76,6 +76,7 @@ pub(crate) fn drop_unused(plan: &mut Plan, used: &Slots) {
         | Plan::Set { .. }
         | Plan::Lock { .. }
         | Plan::System(_)
+        | Plan::Routine(_)
         | Plan::Shared { .. }
         | Plan::Recursive(_)
         | Plan::Working(_)

@@ -4,6 +4,7 @@
 //! `set_config`.
 
 use super::names::SessionObjects;
+use super::routines::RoutineBodies;
 use super::sleeps::Sleeps;
 use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
@@ -36,6 +37,8 @@ pub struct Env {
     pub(crate) sleeps: Sleeps,
     /// Clock of the session.
     time: TimeSource,
+    /// Bodies of routines that the session has called.
+    pub(crate) bodies: Arc<RoutineBodies>,
     /// Memory of the session's statements.
     pub holdings: Arc<SessionHoldings>,
     functions: &'static FunctionTable,
@@ -103,6 +106,7 @@ impl Env {
             names,
             sleeps: Sleeps::new(time.clone()),
             time,
+            bodies: Arc::default(),
             holdings: SessionHoldings::new(backend_pid),
             functions,
             chance: Arc::new(SharedCallEffects {
@@ -123,6 +127,21 @@ impl Env {
     /// statements. It shares nothing that these change.
     pub(crate) fn apart(&self, names: Arc<dyn SessionObjects>) -> Env {
         Env { names, sleeps: Sleeps::new(self.time.clone()), asked: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns a copy for a routine with these settings.
+    ///
+    /// # Errors
+    /// Those of [`Settings::set`].
+    pub(crate) fn with_settings(&self, own: &[(String, String)]) -> SqlResult<Env> {
+        let mut settings = (*self.settings).clone();
+        for (name, value) in own {
+            settings.set(name, Some(value), true)?;
+        }
+        let mut forms = settings.forms.clone();
+        forms.now_us = self.forms.now_us;
+        forms.naming.clone_from(&self.forms.naming);
+        Ok(Env { forms, settings: Arc::new(settings), bodies: Arc::default(), ..self.clone() })
     }
 
     /// Begins a statement.

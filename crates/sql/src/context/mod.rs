@@ -5,6 +5,7 @@
 mod env;
 mod kept;
 mod names;
+mod routines;
 mod set_values;
 mod sleeps;
 

@@ -3,9 +3,10 @@
 use super::Ddl;
 use super::routine_parameters::invalid;
 use catalog::{Language, Routine, RoutineBody};
-use statement::error::{SqlError, SqlResult};
+use query::routine::plan_body;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
 use syntax::ast::SqlBody;
-use syntax::grammar;
 
 impl Ddl<'_> {
     /// Returns the body of a new routine: that of `AS`, or the one that the grammar has parsed.
@@ -40,18 +41,29 @@ impl Ddl<'_> {
         if self.run.env.settings.show("check_function_bodies")? != "on" {
             return Ok(());
         }
-        match &routine.body {
-            RoutineBody::Text(body) => grammar::parse(body).map(drop).map_err(|error| self.in_body(error, body)),
-            // The statement's own parser has checked these.
-            RoutineBody::Return(_) | RoutineBody::Atomic(_) => Ok(()),
-        }
+        // The body may call the routine itself.
+        let mut state = self.state.next(self.state.version());
+        state.remove_routine(routine.oid);
+        state.add_routine(routine.clone())?;
+        let of_routine = self.run.own_env(routine)?;
+        let (env, path) = of_routine.as_ref().map_or((self.run.env, self.run.path), |(env, path)| (env, path));
+        let planned = plan_body(&Arc::new(routine.clone()), &state, path, env).map(drop);
+        planned.map_err(|error| {
+            let is_syntax = error.state() == SqlState::SYNTAX_ERROR;
+            let error = if is_syntax { error } else { error.within(format!("SQL function \"{}\"", routine.name)) };
+            match &routine.body {
+                RoutineBody::Text(body) => self.in_body(error, body),
+                // These are parts of the statement, but their places count from their own begin.
+                RoutineBody::Return(_) | RoutineBody::Atomic(_) => error.nowhere(),
+            }
+        })
     }
 
     /// Moves an error of a body to its place in the statement. An error without a place is about the function.
     fn in_body(&self, error: SqlError, body: &str) -> SqlError {
         let Some(position) = error.position() else { return error };
         match place_in_literal(self.text, body, position) {
-            Some(place) => error.nowhere().at(place),
+            Some(place) => error.instead_at(place),
             None => error.nowhere(),
         }
     }

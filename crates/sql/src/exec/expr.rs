@@ -153,6 +153,7 @@ impl Run<'_> {
             }
             Expr::Now { to } => types::ops::context::now(self.env, *to)?,
             Expr::Sequence { call, arguments } => self.sequence(*call, arguments, rows)?,
+            Expr::Routine(call) => self.routine_value(call, rows)?,
             Expr::Advisory { call, arguments } => self.advisory(*call, arguments, rows)?,
         })
     }

@@ -16,6 +16,7 @@ mod memo;
 mod order;
 mod probe;
 mod recursive;
+mod routine;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
@@ -23,7 +24,7 @@ mod window;
 mod write;
 
 use crate::context::Env;
-use catalog::{CatalogState, TableInfo};
+use catalog::{Catalog, CatalogState, TableInfo};
 use engine::Txn;
 use engine::memory::SMALL_BYTES;
 use hash_table::RowTable;
@@ -57,6 +58,9 @@ pub(crate) struct Run<'a> {
     /// Catalog for names that are resolved at run time.
     pub(crate) catalog: &'a CatalogState,
     pub(crate) path: &'a [String],
+    /// Catalog of all sessions, and the version at which its definitions agree with `catalog`. None if they cannot change
+    /// for this statement.
+    pub(crate) definitions: Option<(&'a Catalog, u64)>,
     pub(crate) numbers: &'a SessionSequences,
     pub(crate) advised: &'a AdvisoryState,
     /// Rows made, and bytes kept.
@@ -218,6 +222,7 @@ impl Run<'_> {
                 }
                 Ok(Flow::Continue(()))
             }
+            Plan::Routine(call) => self.routine_rows(call, &RowStack { row: &[], outer }, each),
             Plan::Shared { id, plan } => {
                 for row in self.shared(*id, plan)?.iter() {
                     self.made_row()?;
@@ -236,10 +241,10 @@ impl Run<'_> {
 
     /// Returns a run like this one, for a part of the statement.
     pub(crate) fn again(&self) -> Run<'_> {
-        let Run { txn, parameters, env, catalog, path, numbers, advised, probe, .. } = *self;
+        let Run { txn, parameters, env, catalog, path, definitions, numbers, advised, probe, .. } = *self;
         let (spent, locals) = Default::default();
         let (changes, memo) = (LazyCell::new(Box::default as fn() -> _), LazyCell::new(Box::default as fn() -> _));
-        Run { txn, parameters, env, catalog, path, numbers, advised, spent, changes, memo, locals, probe }
+        Run { txn, parameters, env, catalog, path, definitions, numbers, advised, spent, changes, memo, locals, probe }
     }
 
     /// Locks a table that the statement reaches by a foreign key, until the end of the transaction.

@@ -39,6 +39,9 @@ impl Run<'_> {
 
     fn set_of(&self, call: &SetCall, rows: &RowStack<'_>) -> SqlResult<Option<SetValues>> {
         let SetCall { function, arguments } = call;
+        if let (SetFunction::Routine, [call]) = (function, &arguments[..]) {
+            return Ok(Some(Box::new(self.routine_set(call, rows)?.into_iter().map(Ok))));
+        }
         let mut values =
             arguments.iter().map(|argument: &Expr| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         if let SetFunction::One = function {

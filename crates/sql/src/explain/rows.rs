@@ -209,6 +209,13 @@ impl Explainer<'_> {
                 let columns = table.columns.iter().map(|column| plain(column.name.clone())).collect();
                 (node.in_json("Function Name", &table.name), columns)
             }
+            Plan::Routine(call) => {
+                let Expr::Routine(call) = &**call else { return (ExplainNode::new("Function Scan"), Vec::new()) };
+                let name = &call.routine.name;
+                let node = ExplainNode::new("Function Scan").target(format!(" on {name}"));
+                let columns = call.routine.outputs().map(|output| plain(output.name.clone().unwrap_or_default()));
+                (node.in_json("Function Name", name), columns.collect())
+            }
             Plan::Shared { id, plan: shared } => {
                 let known = self.shared.borrow().get(id).cloned();
                 match known {
@@ -543,6 +550,6 @@ fn set_name(function: &SetFunction) -> &'static str {
         SetFunction::Unnest => "unnest",
         SetFunction::Subscripts { .. } => "generate_subscripts",
         SetFunction::StringToTable => "string_to_table",
-        SetFunction::One => "function",
+        SetFunction::One | SetFunction::Routine => "function",
     }
 }

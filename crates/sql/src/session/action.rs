@@ -7,13 +7,13 @@ use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
 use query::bind::{Binder, BoundChange, BoundQuery, CopyFrom, CopySource, CopyTo};
 use query::change::Modify;
-use query::plan::{ColumnInfo, Plan};
+use query::plan::{ColumnInfo, Expr, Plan};
 use query::planner::{Planner, RowPlan};
 use settings::roles::change::RoleChange;
 use statement::error::{SqlError, SqlResult};
 use statement::refuse;
 use syntax::ast::{
-    CopyCommand, DiscardTarget, DropCommand, ObjectKind, PrepareCommand, Query, Statement, TransactionCommand,
+    CopyCommand, DiscardTarget, DropCommand, FunctionCall, ObjectKind, PrepareCommand, Query, Statement, TransactionCommand,
     UnsupportedStatement,
 };
 
@@ -23,6 +23,7 @@ pub(crate) enum Action {
     Empty,
     Query(Box<PlannedQuery>),
     Change(Box<Modify>),
+    Call(Box<ProcedureCall>),
     CopyFrom(Box<CopyFrom>),
     CopyTo(Box<CopyTo>),
     /// Definition, which is bound when it runs.
@@ -89,6 +90,15 @@ impl PlannedQuery {
     }
 }
 
+/// Call of a procedure.
+#[derive(Debug)]
+pub(crate) struct ProcedureCall {
+    /// Plan whose only row has the output parameters.
+    pub(crate) rows: RowPlan,
+    /// True if there are output parameters.
+    pub(crate) returns_row: bool,
+}
+
 /// `ISOLATION LEVEL`, `READ ONLY` and the like, as names and values of settings.
 pub(crate) type TransactionModes = Vec<(&'static str, &'static str)>;
 
@@ -150,6 +160,7 @@ impl Action {
             self,
             Action::Query(_)
                 | Action::Change(_)
+                | Action::Call(_)
                 | Action::CopyFrom(_)
                 | Action::CopyTo(_)
                 | Action::LockTable
@@ -214,7 +225,7 @@ pub(crate) fn of_statement(
         | Statement::Truncate(_)
         | Statement::Comment(_)
         | Statement::CommentRoutine(_) => Action::Define(Box::new(statement.clone())),
-        Statement::Call(_) => return Err(SqlError::unsupported("CALL")),
+        Statement::Call(call) => return of_call(binder, planner, call),
         // The session binds these, since it knows their names.
         Statement::Execute(_) => return Err(SqlError::unsupported("EXECUTE there")),
         Statement::Declare(_) => return Err(SqlError::unsupported("DECLARE there")),
@@ -242,6 +253,18 @@ fn of_query(binder: &Binder<'_>, planner: &mut Planner, tree: &Query) -> SqlResu
     }
     let rows = planner.query(plan.clone())?;
     Ok((Action::Query(Box::new(PlannedQuery { logical: plan, rows })), Some(columns)))
+}
+
+/// Binds `CALL`.
+fn of_call(binder: &Binder<'_>, planner: &mut Planner, call: &FunctionCall) -> SqlResult<BoundAction> {
+    let call = binder.call_of_procedure(call)?;
+    let column = |output: &catalog::RoutineParameter| {
+        query::bind::column_info(output.name.clone().unwrap_or_default(), output.kind.into())
+    };
+    let columns: Vec<_> = call.routine.outputs().map(column).collect();
+    let returns_row = !columns.is_empty();
+    let rows = planner.query(Plan::Routine(Box::new(Expr::Routine(Box::new(call)))))?;
+    Ok((Action::Call(Box::new(ProcedureCall { rows, returns_row })), returns_row.then_some(columns)))
 }
 
 fn of_copy(binder: &Binder<'_>, planner: &mut Planner, copy: &CopyCommand) -> SqlResult<Action> {

@@ -123,6 +123,7 @@ impl CursorRun {
                 env,
                 catalog: &seen.state,
                 path: &seen.path,
+                definitions: None,
                 numbers: &numbers,
                 advised,
                 spent: RunUsage::default(),

@@ -507,6 +507,13 @@ impl Session {
                     }))
                 })
             }
+            Action::Call(call) => {
+                let ran = self.run(values, RunNeeds::of(bound), |run| run.collect(&call.rows))?;
+                self.step_of(ran, given, |_, rows| {
+                    let tag = CommandTag { words: "CALL", rows: None };
+                    Ok(Step::Done(if call.returns_row { Outcome::Rows(rows, tag) } else { Outcome::Done(tag) }))
+                })
+            }
             Action::Define(tree) => self.define(&statement.text, tree),
             Action::LockTable => {
                 self.need_block("LOCK TABLE")?;

@@ -467,6 +467,7 @@ impl QueryReads {
             | Plan::Ties { .. }
             | Plan::Set { .. }
             | Plan::System(_)
+            | Plan::Routine(_)
             | Plan::Shared { .. }
             | Plan::Recursive(_)
             | Plan::Working(_)
@@ -508,6 +509,7 @@ impl QueryReads {
                 return;
             }
             Plan::Shared { .. }
+            | Plan::Routine(_)
             | Plan::Unit
             | Plan::Values(_)
             | Plan::From(_)
@@ -572,6 +574,11 @@ impl QueryReads {
                 let callable = callee.callable();
                 self.locks |= callable.has_effects();
                 self.is_volatile |= callable.is_volatile();
+            }
+            // Its statements run in this transaction.
+            Expr::Routine(call) => {
+                self.locks = true;
+                self.is_volatile |= call.is_volatile();
             }
             // The lock belongs to this session, so the query may not run in another transaction.
             Expr::Advisory { call: _, arguments: _ } => self.locks = true,

@@ -67,7 +67,7 @@ impl<'b> RunNeeds<'b> {
 
     /// Returns true if the part is the whole statement, so that it can be undone and restarted.
     fn begins_again(&self) -> bool {
-        let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::CopyTo(_));
+        let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::Call(_) | Action::CopyTo(_));
         matches!(self, RunNeeds::Statement(bound) if is_whole(&bound.action))
     }
 
@@ -178,6 +178,8 @@ impl Session {
         }
         let must_stay =
             self.must_stay(&needs, &seen.state).filter(|_| !has_begun && !matches!(needs, RunNeeds::Nothing));
+        // Statements of routines take snapshots of their own only at READ COMMITTED.
+        let must_stay_in_body = (self.work.is_none() && self.pinned.is_none()).then(|| seen.state.version());
         let keeps_snapshot = self.pinned.is_some() && !self.engine.is_unread();
         let env = self.env_at(statement_us);
         let env = &*env;
@@ -222,6 +224,7 @@ impl Session {
                 env,
                 catalog: &seen.state,
                 path: &seen.path,
+                definitions: must_stay_in_body.map(|version| (&**catalog, version)),
                 numbers,
                 advised,
                 spent: spent(),

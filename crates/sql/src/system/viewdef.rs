@@ -318,6 +318,7 @@ fn relations(notes: &[NameReference]) -> HashMap<u32, u32> {
         | NameTarget::Literal(_)
         | NameTarget::Moment(_)
         | NameTarget::Column(..)
+        | NameTarget::Routine { .. }
         | NameTarget::Star(_) => None,
     };
     notes.iter().filter_map(relation).collect()

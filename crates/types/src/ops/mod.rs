@@ -43,7 +43,7 @@ pub use no_session::NoSession;
 pub use resolve::{
     ResolvedFunction, ResolvedOperator, can_coerce, common_kind, is_function, resolve_function, resolve_operator,
 };
-pub use resolve::{common_kind_of, function_error};
+pub use resolve::{common_kind_of, declared_kinds, function_error, select_candidate};
 pub use session::said;
 
 use crate::Kind;

@@ -58,8 +58,8 @@ fn keep_best(candidates: &mut Vec<Vec<Kind>>, score: impl Fn(&[Kind]) -> usize) 
     candidates.retain(|candidate| score(candidate) == best);
 }
 
-/// Returns the best of several lists of declared kinds, if there is one.
-pub(super) fn select_candidate(given: &[Kind], candidates: Vec<Vec<Kind>>) -> Option<Vec<Kind>> {
+/// Returns the best of several lists of declared kinds, if there is one. Of equal lists it returns none.
+pub fn select_candidate(given: &[Kind], candidates: Vec<Vec<Kind>>) -> Option<Vec<Kind>> {
     let mut candidates: Vec<Vec<Kind>> = candidates.into_iter().filter(|declared| coerces(given, declared)).collect();
     let only = |candidates: &mut Vec<Vec<Kind>>| (candidates.len() == 1).then(|| candidates.swap_remove(0));
     if candidates.len() <= 1 {
@@ -250,6 +250,11 @@ fn declared(function: &Function, count: usize) -> Option<Vec<Kind>> {
         kinds.resize(count, last);
     }
     (kinds.len() == count).then_some(kinds)
+}
+
+/// Returns the declared kinds of the functions of a name that take so many arguments.
+pub fn declared_kinds(functions: &FunctionTable, name: &str, count: usize) -> Vec<Vec<Kind>> {
+    functions.named(name).iter().filter_map(|function| declared(function, count)).collect()
 }
 
 /// Returns true if there is a function of this name.

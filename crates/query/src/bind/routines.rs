@@ -1,0 +1,412 @@
+//! Calls of routines that the database stores: which one a call means, and its arguments.
+//!
+//! The rules are those of PostgreSQL's `FuncnameGetCandidates` and `func_get_detail`: routines of all schemas of the
+//! search path and built-in functions compete; of two with the same types the one of the earlier schema counts, and
+//! `pg_catalog` comes first.
+
+use super::sets::has_set;
+use super::{Binder, Clause, NameScope, NameTarget};
+use crate::plan::{Expr, RoutineCall, SetCall, SetFunction, Typed};
+use catalog::{Routine, RoutineKind, RoutineResult};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::{pulse, refuse};
+use std::sync::Arc;
+use syntax::ast::{Argument, FunctionCall};
+use types::ops::{self, CastContext, can_coerce};
+use types::{Kind, SqlType};
+
+/// Source of a parameter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArgumentSource {
+    /// Argument at this position of the call.
+    Given(usize),
+    /// Array of the arguments from this position of the call on.
+    Rest(usize),
+    /// Default of the parameter.
+    Default,
+}
+
+/// Routine that a call may mean.
+struct Candidate<'c> {
+    routine: &'c Arc<Routine>,
+    /// Types that the arguments of the call must have, in the call's order.
+    declared: Vec<Kind>,
+    /// Source of each input parameter's value.
+    sources: Vec<ArgumentSource>,
+}
+
+impl Candidate<'_> {
+    /// Returns true if each parameter's value is an argument of the call.
+    fn is_plain(&self) -> bool {
+        self.sources.iter().all(|source| matches!(source, ArgumentSource::Given(_)))
+    }
+}
+
+/// Kind of a call, which decides the parameters that take values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallStyle {
+    /// Call in an expression or in FROM.
+    Function,
+    /// `CALL`, which has an argument for output parameters, too.
+    Procedure,
+}
+
+/// Routine that a call means, with the values of its input parameters.
+pub(super) struct FoundRoutine {
+    pub(super) routine: Arc<Routine>,
+    pub(super) arguments: Vec<Typed>,
+}
+
+/// Meaning of a call.
+pub(super) enum CallMeaning {
+    /// There is no routine of this name.
+    Unknown,
+    /// Built-in function, with the arguments of the call.
+    BuiltIn(Vec<Typed>),
+    /// Stored routine.
+    Routine(FoundRoutine),
+}
+
+impl Binder<'_> {
+    /// Returns the meaning of a call, as far as stored routines are concerned. Functions that are bound in a way of their
+    /// own (aggregates, sets) take precedence over routines that are called without a schema.
+    ///
+    /// # Errors
+    /// `42883`, `42725` if there are routines of this name but no fitting one, and no built-in function of the name;
+    /// `42809` if the routine is of the other kind; those of the arguments.
+    pub(super) fn find_routine(
+        &self,
+        call: &FunctionCall,
+        style: CallStyle,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<CallMeaning> {
+        if self.catalog.has_no_routines() || call.is_special {
+            return Ok(CallMeaning::Unknown);
+        }
+        let (schema, name) = match &call.name.parts[..] {
+            [name] if style == CallStyle::Function && super::functions::has_own_binding(name) => {
+                return Ok(CallMeaning::Unknown);
+            }
+            [name] => (None, name),
+            [schema, name] if !super::functions::is_system(schema, name) => (Some(&**schema), name),
+            [database, schema, name] if **database == *catalog::DATABASE => (Some(&**schema), name),
+            _ => return Ok(CallMeaning::Unknown),
+        };
+        let named = self.routines_named(schema, name);
+        if named.is_empty() || call.is_star {
+            return Ok(CallMeaning::Unknown);
+        }
+        let given = self.given_arguments(&call.arguments, scope)?;
+        let kinds: Vec<Kind> = given.iter().map(|argument| argument.kind.kind).collect();
+        let mut candidates = Vec::new();
+        for routine in named {
+            pulse::tick(given.len())?;
+            if let Some(candidate) = candidate(routine, call, style)
+                && !candidates.iter().any(|other: &Candidate<'_>| hides(other, &candidate))
+            {
+                candidates.push(candidate);
+            }
+        }
+        let has_names = call.arguments.iter().any(|argument| argument.name.is_some());
+        let built_in = match schema {
+            None if style == CallStyle::Function && !has_names => {
+                ops::declared_kinds(self.env.functions(), name, given.len())
+            }
+            _ => Vec::new(),
+        };
+        let candidate = match chosen(&kinds, &built_in, candidates) {
+            Choice::Routine(candidate) => candidate,
+            Choice::BuiltIn => return Ok(CallMeaning::BuiltIn(given)),
+            Choice::Several => return Err(self.no_routine(call, &given, style, true)),
+            // A built-in function may take arguments of any type, or the name may be that of a type.
+            Choice::Nothing if !built_in.is_empty() => return Ok(CallMeaning::BuiltIn(given)),
+            Choice::Nothing => return Err(self.no_routine(call, &given, style, false)),
+        };
+        let routine = Arc::clone(candidate.routine);
+        check_kind(&routine, style)?;
+        let note = || NameTarget::Routine { oid: routine.oid, name: self.qualified_routine(&routine) };
+        self.note(call.name.span(), note);
+        let arguments = self.values_of_parameters(&candidate, style, given)?;
+        Ok(CallMeaning::Routine(FoundRoutine { routine, arguments }))
+    }
+
+    /// Returns the routines of a name, in the order of the search path.
+    fn routines_named(&self, schema: Option<&str>, name: &str) -> Vec<&Arc<Routine>> {
+        let of = |schema: &str| self.catalog.schema(schema).map(|schema| self.catalog.routines_named(schema.oid, name));
+        match schema {
+            Some(schema) => of(schema).into_iter().flatten().collect(),
+            None => self.path.iter().filter_map(|schema| of(schema)).flatten().collect(),
+        }
+    }
+
+    fn qualified_routine(&self, routine: &Routine) -> String {
+        let schema = self.catalog.schema_numbered(routine.schema).map_or("", |schema| &*schema.name);
+        let quoted = |name: &str| syntax::names::quoted_name(name);
+        format!("{}.{}", quoted(schema), quoted(&routine.name))
+    }
+
+    /// Binds the arguments, also those with names.
+    fn given_arguments(&self, arguments: &[Argument], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
+        arguments.iter().map(|argument| self.expr(&argument.value, scope)).collect()
+    }
+
+    /// Returns the error for a call that no routine fits, or several fit equally.
+    fn no_routine(&self, call: &FunctionCall, given: &[Typed], style: CallStyle, has_several: bool) -> SqlError {
+        let argument = |(argument, typed): (&Argument, &Typed)| match &argument.name {
+            Some(name) => format!("{name} => {}", typed.kind.kind.name()),
+            None => typed.kind.kind.name(),
+        };
+        let arguments: Vec<String> = call.arguments.iter().zip(given).map(argument).collect();
+        let word = if style == CallStyle::Procedure { "procedure" } else { "function" };
+        let written = format!("{word} {}({})", call.name, arguments.join(", "));
+        let error = match has_several {
+            true => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("{written} is not unique")).hint(format!(
+                "Could not choose a best candidate {word}. You might need to add explicit type casts."
+            )),
+            false => SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{written} does not exist")).hint(format!(
+                "No {word} matches the given name and argument types. You might need to add explicit type casts."
+            )),
+        };
+        self.at_name(error, &call.name)
+    }
+
+    /// Returns the values of the routine's input parameters, of their types.
+    fn values_of_parameters(
+        &self,
+        candidate: &Candidate<'_>,
+        style: CallStyle,
+        given: Vec<Typed>,
+    ) -> SqlResult<Vec<Typed>> {
+        let mut given: Vec<Option<Typed>> = given.into_iter().map(Some).collect();
+        let mut values = Vec::new();
+        for (parameter, source) in parameters_of(candidate.routine, style).zip(&candidate.sources) {
+            let value = match *source {
+                ArgumentSource::Given(at) => {
+                    let value = given.get_mut(at).and_then(Option::take).ok_or_else(twice)?;
+                    self.as_parameter(value, parameter.kind)?
+                }
+                ArgumentSource::Rest(from) => {
+                    let element = parameter.kind.element().unwrap_or(parameter.kind);
+                    let items = given.iter_mut().skip(from).filter_map(Option::take);
+                    let items = items.map(|item| self.argument(item, element)).collect::<SqlResult<_>>()?;
+                    Typed::new(Expr::Array(items), parameter.kind)
+                }
+                ArgumentSource::Default => self.default_of_parameter(parameter)?,
+            };
+            // The argument for an output parameter only helps to choose the procedure.
+            if parameter.mode.is_input() {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+
+    fn as_parameter(&self, value: Typed, kind: Kind) -> SqlResult<Typed> {
+        let place = value.place;
+        Ok(Typed::new(self.argument(value, kind)?, kind).at(place))
+    }
+
+    fn default_of_parameter(&self, parameter: &catalog::RoutineParameter) -> SqlResult<Typed> {
+        let text = parameter.default.as_deref().ok_or_else(twice)?;
+        let to = SqlType::from(parameter.kind);
+        let inner = Binder::new(self.catalog, self.path, text, self.env, Vec::new());
+        let value = syntax::grammar::expression(text)
+            .and_then(|tree| inner.expr(&tree, &NameScope::default()))
+            .and_then(|value| inner.coerce(value, to, CastContext::Assignment));
+        inner.take_tables().iter().for_each(|table| self.names(table));
+        value.map_err(SqlError::nowhere)
+    }
+
+    /// Binds a call of a stored function in an expression.
+    pub(super) fn routine_in_expression(
+        &self,
+        call: &FunctionCall,
+        found: FoundRoutine,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Typed> {
+        let FoundRoutine { routine, arguments } = found;
+        super::functions::check_plain(call, &routine.name)?;
+        if call.over.is_some() {
+            return Err(super::window::not_windowed(&routine.name));
+        }
+        let RoutineResult::Value(kind) = routine.result else {
+            return Err(SqlError::unsupported(format_args!("a composite value of {} here", routine.name)));
+        };
+        if routine.is_set {
+            return self.routine_as_set(call, routine, arguments, kind, scope);
+        }
+        if let Some(value) = self.inlined(&routine, &arguments)? {
+            return Ok(value);
+        }
+        Ok(Typed::new(of_call(routine, arguments), kind))
+    }
+
+    /// Binds a call of a set-returning function in the select list.
+    fn routine_as_set(
+        &self,
+        call: &FunctionCall,
+        routine: Arc<Routine>,
+        arguments: Vec<Typed>,
+        kind: Kind,
+        scope: &NameScope<'_>,
+    ) -> SqlResult<Typed> {
+        let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), &call.name));
+        match scope.clause.get() {
+            Clause::Aggregate => {
+                return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());
+            }
+            clause if !clause.allows_sets() => {
+                return not_here(format!("set-returning functions are not allowed in {}", clause.name()));
+            }
+            _ => {}
+        }
+        if arguments.iter().any(|argument| has_set(&argument.expr)) {
+            return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
+        }
+        let set = SetCall { function: SetFunction::Routine, arguments: vec![of_call(routine, arguments)] };
+        Ok(Typed::new(self.collect_set(set, scope), kind))
+    }
+
+    /// Binds the procedure that `CALL` names. Returns it with the values of its input parameters.
+    ///
+    /// # Errors
+    /// `42883`, `42725`, `42809`; those of the arguments.
+    pub fn call_of_procedure(&self, call: &FunctionCall) -> SqlResult<RoutineCall> {
+        refuse!(call.is_star => "CALL with *");
+        refuse!(call.over.is_some() => "OVER in CALL");
+        let scope = NameScope::default();
+        scope.clause.set(Clause::Call);
+        super::functions::check_plain(call, call.name.parts.last().map_or("", |name| name))?;
+        let found = match self.find_routine(call, CallStyle::Procedure, &scope)? {
+            CallMeaning::Routine(found) => found,
+            CallMeaning::Unknown | CallMeaning::BuiltIn(_) => {
+                let given = self.given_arguments(&call.arguments, &scope)?;
+                return Err(self.no_routine(call, &given, CallStyle::Procedure, false));
+            }
+        };
+        let arguments = found.arguments.into_iter().map(|argument| argument.expr).collect();
+        Ok(RoutineCall { routine: found.routine, arguments })
+    }
+}
+
+/// Returns the expression of a call.
+pub(super) fn of_call(routine: Arc<Routine>, arguments: Vec<Typed>) -> Expr {
+    let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+    Expr::Routine(Box::new(RoutineCall { routine, arguments }))
+}
+
+fn twice() -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, "a call whose arguments do not match the parameters")
+}
+
+/// Returns the parameters that a call has a place for.
+fn parameters_of(routine: &Routine, style: CallStyle) -> impl Iterator<Item = &catalog::RoutineParameter> {
+    routine.parameters.iter().filter(move |parameter| match style {
+        CallStyle::Function => parameter.mode.is_input(),
+        CallStyle::Procedure => true,
+    })
+}
+
+/// Matches the arguments of a call to the parameters of a routine, by number and names. `None` if they do not fit.
+fn candidate<'c>(routine: &'c Arc<Routine>, call: &FunctionCall, style: CallStyle) -> Option<Candidate<'c>> {
+    let parameters: Vec<_> = parameters_of(routine, style).collect();
+    let count = call.arguments.len();
+    let positional = call.arguments.iter().take_while(|argument| argument.name.is_none()).count();
+    let last = parameters.len().checked_sub(1);
+    let is_variadic = parameters.last().is_some_and(|last| last.mode == catalog::ParameterMode::Variadic);
+    let mut declared = vec![Kind::Unknown; count];
+    let mut sources = vec![ArgumentSource::Default; parameters.len()];
+    // Arguments from the last parameter on form its array, unless the call passes the array itself.
+    let rest = last.filter(|last| is_variadic && !call.is_variadic && positional == count && *last < count);
+    if call.is_variadic && !is_variadic {
+        return None;
+    }
+    for (at, argument) in call.arguments.iter().enumerate() {
+        let place = match (&argument.name, rest) {
+            (None, Some(rest)) if rest <= at => {
+                sources[rest] = ArgumentSource::Rest(rest);
+                declared[at] = parameters[rest].kind.element()?;
+                continue;
+            }
+            (None, _) => at,
+            (Some(name), _) => parameters.iter().position(|one| one.name.as_deref() == Some(&**name))?,
+        };
+        let source = sources.get_mut(place).filter(|source| **source == ArgumentSource::Default)?;
+        *source = ArgumentSource::Given(at);
+        declared[at] = parameters[place].kind;
+    }
+    let has_value = |(parameter, source): (&&catalog::RoutineParameter, &ArgumentSource)| {
+        *source != ArgumentSource::Default || parameter.default.is_some()
+    };
+    parameters.iter().zip(&sources).all(has_value).then_some(Candidate { routine, declared, sources })
+}
+
+/// Returns true if a candidate of an earlier schema, or a plainer one, takes precedence over another with the same
+/// types.
+fn hides(other: &Candidate<'_>, candidate: &Candidate<'_>) -> bool {
+    other.declared == candidate.declared
+        && other.is_plain() >= candidate.is_plain()
+        && (other.routine.schema != candidate.routine.schema || other.is_plain() != candidate.is_plain())
+}
+
+/// Result of the choice among built-in functions and routines.
+enum Choice<'c> {
+    Routine(Candidate<'c>),
+    BuiltIn,
+    /// Several fit equally.
+    Several,
+    Nothing,
+}
+
+/// Chooses among built-in functions and routines.
+fn chosen<'c>(given: &[Kind], built_in: &[Vec<Kind>], mut candidates: Vec<Candidate<'c>>) -> Choice<'c> {
+    if built_in.iter().any(|declared| declared == given) {
+        return Choice::BuiltIn;
+    }
+    let fits = |declared: &[Kind]| given.iter().zip(declared).all(|(from, to)| can_coerce(*from, *to));
+    // `pg_catalog` is searched first, so a built-in function hides routines with the same types.
+    candidates.retain(|candidate| fits(&candidate.declared) && !built_in.contains(&candidate.declared));
+    let plain: Vec<Vec<Kind>> =
+        candidates.iter().filter(|candidate| candidate.is_plain()).map(|one| one.declared.clone()).collect();
+    // A routine whose defaults are used yields to one with the same types that needs none.
+    candidates.retain(|candidate| candidate.is_plain() || !plain.contains(&candidate.declared));
+    let exact = candidates.iter().position(|candidate| candidate.declared == given);
+    let declared = match exact {
+        Some(exact) => candidates[exact].declared.clone(),
+        None => {
+            let all = built_in.iter().chain(candidates.iter().map(|candidate| &candidate.declared)).cloned().collect();
+            match ops::select_candidate(given, all) {
+                Some(declared) => declared,
+                None if candidates.is_empty() && !built_in.iter().any(|declared| fits(declared)) => {
+                    return Choice::Nothing;
+                }
+                None => return Choice::Several,
+            }
+        }
+    };
+    if exact.is_none() && built_in.contains(&declared) {
+        return Choice::BuiltIn;
+    }
+    let mut equal = candidates.into_iter().filter(|candidate| candidate.declared == declared);
+    match (equal.next(), equal.next()) {
+        (Some(only), None) => Choice::Routine(only),
+        // Two that differ only in parameters with defaults.
+        (Some(_), Some(_)) => Choice::Several,
+        (None, _) => Choice::Nothing,
+    }
+}
+
+/// # Errors
+/// `42809` if the routine cannot be called in this way.
+fn check_kind(routine: &Routine, style: CallStyle) -> SqlResult<()> {
+    let wrong = |message: String, hint: &str| Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
+    match (style, routine.kind) {
+        (CallStyle::Function, RoutineKind::Function) | (CallStyle::Procedure, RoutineKind::Procedure) => Ok(()),
+        (CallStyle::Function, RoutineKind::Procedure) => {
+            wrong(format!("{} is a procedure", routine.signature()), "To call a procedure, use CALL.")
+        }
+        (CallStyle::Procedure, RoutineKind::Function) => {
+            wrong(format!("{} is not a procedure", routine.signature()), "To call a function, use SELECT.")
+        }
+    }
+}

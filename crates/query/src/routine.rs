@@ -1,0 +1,170 @@
+//! Bodies of SQL routines, bound and planned.
+//!
+//! **Invariant:** a planned body depends on the state of the catalog and the search path that it was bound by, and on
+//! settings by which literals are read.
+
+use crate::bind::{Binder, BoundChange, BoundQuery, as_result, converted, has_result, no_result};
+use crate::change::Modify;
+use crate::plan::{ColumnInfo, Plan, TableUse};
+use crate::planner::{Planner, RowPlan, TableSizes};
+use catalog::{CatalogState, Routine, RoutineBody, SessionContext, TableInfo};
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use syntax::ast::{Statement, TransactionCommand};
+
+/// Body of a routine, ready to run.
+#[derive(Debug)]
+pub struct PlannedBody {
+    /// Statements in order.
+    pub statements: Vec<BodyStatement>,
+}
+
+/// Statement of a body.
+#[derive(Debug)]
+pub struct BodyStatement {
+    /// Work of the statement.
+    pub work: BodyWork,
+    /// Locks on tables that the statement takes before it begins.
+    pub uses: Vec<TableUse>,
+    /// Tables that it names.
+    pub tables: Vec<Arc<TableInfo>>,
+    /// True if its rows are the routine's result.
+    pub is_result: bool,
+    /// Sizes of tables on which the plan depends.
+    sizes: TableSizes,
+}
+
+impl PlannedBody {
+    /// Returns false if tables have grown or shrunk so much that other plans may be better.
+    pub fn is_current(&self) -> bool {
+        self.statements.iter().all(|statement| statement.sizes.are_current())
+    }
+}
+
+/// Work of a statement of a body.
+#[derive(Debug)]
+pub enum BodyWork {
+    /// Query.
+    Rows(RowPlan),
+    /// INSERT, UPDATE or DELETE.
+    Change(Box<Modify>),
+    /// Statement that no SQL routine may run, with the error that a call gets.
+    Refused(SqlError),
+}
+
+/// Binds and plans the body of a routine.
+///
+/// # Errors
+/// Errors of syntax, names and types, with positions in the body's text; `42P13` if the body does not
+/// return the declared type; `0A000` for statements that cannot be part of a body.
+pub fn plan_body(
+    routine: &Arc<Routine>,
+    catalog: &CatalogState,
+    path: &[String],
+    env: &dyn SessionContext,
+) -> SqlResult<PlannedBody> {
+    let mut statements = Vec::new();
+    match &routine.body {
+        RoutineBody::Return(text) => {
+            let binder = Binder::of_body(routine, catalog, path, text, env);
+            let tree = syntax::grammar::expression(text)?;
+            let value = binder.expr(&tree, &crate::bind::NameScope::default())?;
+            let column = ColumnInfo { name: routine.name.clone(), kind: value.kind, table: 0, number: 0 };
+            let plan = Plan::Project { input: Box::new(Plan::Unit), columns: vec![value.expr] };
+            statements.push(planned(Bound::Rows(plan, vec![column]), &binder, routine, catalog, true)?);
+        }
+        RoutineBody::Text(body) | RoutineBody::Atomic(body) => {
+            let parsed = syntax::grammar::parse(body)?;
+            let last = parsed.len().checked_sub(1);
+            for (at, parsed) in parsed.iter().enumerate() {
+                let text = parsed.extent.of(body);
+                let binder = Binder::of_body(routine, catalog, path, text, env);
+                let before = body[..parsed.extent.start as usize].chars().count();
+                let is_last = Some(at) == last;
+                let planned = bound(&binder, &parsed.statement)
+                    .and_then(|bound| planned(bound, &binder, routine, catalog, is_last));
+                statements.push(planned.map_err(|error| error.moved(before))?);
+            }
+        }
+    }
+    if statements.is_empty() && has_result(routine) {
+        return Err(no_result(routine));
+    }
+    Ok(PlannedBody { statements })
+}
+
+/// Statement of a body after binding.
+enum Bound {
+    Rows(Plan, Vec<ColumnInfo>),
+    Change(Box<BoundChange>),
+    Refused(SqlError),
+}
+
+fn bound(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Bound> {
+    let change = match statement {
+        Statement::Query(query) => {
+            let BoundQuery { mut plan, mut columns, names: _ } = binder.query(query, None)?;
+            columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+            let modifies = binder.take_modifies();
+            if !modifies.is_empty() {
+                plan = Plan::Modifying { modifies, input: Box::new(plan) };
+            }
+            return Ok(Bound::Rows(plan, columns));
+        }
+        Statement::Insert(insert) => binder.insert(insert)?,
+        Statement::Update(update) => binder.update(update)?,
+        Statement::Delete(delete) => binder.delete(delete)?,
+        Statement::Transaction(command) => {
+            let message = format!("{} is not allowed in an SQL function", words_of(command));
+            return Ok(Bound::Refused(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)));
+        }
+        Statement::Unsupported(foreign) => return Err(SqlError::unsupported(&foreign.feature)),
+        _ => return Err(SqlError::unsupported("this statement in the body of a routine")),
+    };
+    let mut change = change;
+    change.modify.with = binder.take_modifies();
+    Ok(Bound::Change(Box::new(change)))
+}
+
+fn words_of(command: &TransactionCommand) -> &'static str {
+    match command {
+        TransactionCommand::Begin { modes: _, is_start: false } => "BEGIN",
+        TransactionCommand::Begin { modes: _, is_start: true } => "START TRANSACTION",
+        TransactionCommand::Commit { .. } => "COMMIT",
+        TransactionCommand::Rollback { .. } | TransactionCommand::RollbackTo(_) => "ROLLBACK",
+        TransactionCommand::Savepoint(_) => "SAVEPOINT",
+        TransactionCommand::Release(_) => "RELEASE",
+    }
+}
+
+fn planned(
+    bound: Bound,
+    binder: &Binder<'_>,
+    routine: &Routine,
+    catalog: &CatalogState,
+    is_last: bool,
+) -> SqlResult<BodyStatement> {
+    let is_result = is_last && has_result(routine);
+    let mut planner = Planner::default();
+    let work = match bound {
+        Bound::Rows(mut plan, columns) => {
+            if is_result {
+                plan = as_result(binder, plan, &columns, routine, catalog)?;
+            }
+            BodyWork::Rows(planner.query(plan)?)
+        }
+        Bound::Refused(error) => BodyWork::Refused(error),
+        Bound::Change(change) => {
+            let BoundChange { mut modify, columns } = *change;
+            if is_result {
+                let columns = columns.ok_or_else(|| no_result(routine))?;
+                let returning = modify.returning.take().unwrap_or_default();
+                modify.returning = Some(converted(binder, returning, &columns, routine, catalog)?);
+            }
+            planner.change(&mut modify)?;
+            BodyWork::Change(Box::new(modify))
+        }
+    };
+    let (uses, tables, sizes) = (binder.take_uses(), binder.take_tables(), planner.into_sizes());
+    Ok(BodyStatement { work, uses, tables, is_result, sizes })
+}

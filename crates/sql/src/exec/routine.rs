@@ -1,0 +1,230 @@
+//! Calls of stored routines.
+//!
+//! A volatile routine's statements are commands of their own, each with a snapshot of its own at READ COMMITTED, as in
+//! PostgreSQL; those of others read what the calling statement reads.
+//!
+//! **Invariant:** a statement whose routine must wait is undone and restarted as a whole, so calls have no effect
+//! outside of the transaction until the statement has ended.
+
+use super::{Flow, RowSink, RowStack, Run};
+use crate::context::Env;
+use catalog::{Routine, RoutineResult, Volatility};
+use engine::NestedView;
+use query::change::{Change, Modify};
+use query::plan::{Expr, Plan, RoutineCall};
+use query::routine::{BodyStatement, BodyWork};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
+use statement::holdings::MemoryUse;
+use std::sync::Arc;
+use types::datum::Datum;
+
+/// Rows of a routine.
+type RoutineRows = Vec<Box<[Datum]>>;
+
+impl Run<'_> {
+    /// Returns the value of a call in an expression: the first column of its first row, or null.
+    pub(super) fn routine_value(&self, call: &RoutineCall, rows: &RowStack<'_>) -> SqlResult<Datum> {
+        let mut found = Datum::Null;
+        let _ = self.routine(call, rows, &mut |row| {
+            found = row.first().cloned().unwrap_or_default();
+            Ok(Flow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Passes the rows of the call that an expression is to `each`.
+    pub(super) fn routine_rows(&self, call: &Expr, rows: &RowStack<'_>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
+        match call {
+            Expr::Routine(call) => self.routine(call, rows, each),
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a set of rows that is no call")),
+        }
+    }
+
+    /// Returns the values of the call that an expression is, as a set.
+    pub(super) fn routine_set(&self, call: &Expr, rows: &RowStack<'_>) -> SqlResult<Vec<Datum>> {
+        let mut all = Vec::new();
+        let _ = self.routine_rows(call, rows, &mut |row| {
+            self.keep(MemoryUse::HashTables, row)?;
+            all.push(row.first().cloned().unwrap_or_default());
+            Ok(Flow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    fn routine(&self, call: &RoutineCall, rows: &RowStack<'_>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
+        let RoutineCall { routine, arguments } = call;
+        let arguments = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
+        statement::stack::check()?;
+        self.made_row()?;
+        if routine.is_strict && arguments.iter().any(Datum::is_null) {
+            return if routine.is_set { Ok(Flow::Continue(())) } else { each(&self.nulls(routine)) };
+        }
+        match self.own_env(routine)? {
+            None => self.called(routine, &arguments, each),
+            Some((env, path)) => Run { env: &env, path: &path, ..self.again() }.called(routine, &arguments, each),
+        }
+    }
+
+    /// Runs the body of a routine.
+    fn called(&self, routine: &Arc<Routine>, arguments: &[Datum], each: &mut RowSink<'_>) -> SqlResult<Flow> {
+        let startup = || format!("SQL function \"{}\" during startup", routine.name);
+        let body = self.env.bodies.of(routine, self.catalog, self.path, self.env);
+        let body = body.map_err(|error| error.nowhere().within(startup()))?;
+        let mut flow = Flow::Continue(());
+        let mut count = 0_u64;
+        for (at, statement) in body.statements.iter().enumerate() {
+            let context = || format!("SQL function \"{}\" statement {}", routine.name, at + 1);
+            let mut pass = |row: &[Datum]| -> SqlResult<Flow> {
+                count += 1;
+                let passed = each(row)?;
+                flow = passed;
+                // Of a function that returns no set, the first row counts.
+                Ok(if routine.is_set { passed } else { Flow::Break(()) })
+            };
+            match routine.volatility {
+                Volatility::Volatile => {
+                    let run = || self.body_in_its_view(statement, arguments, routine.is_set);
+                    let rows = self.txn.nested(NestedView::Newest, run).map_err(SqlError::from).and_then(|rows| rows);
+                    for row in rows.map_err(|error| of_body(error, statement, context()))? {
+                        if pass(&row)?.is_break() {
+                            break;
+                        }
+                    }
+                }
+                Volatility::Stable | Volatility::Immutable => {
+                    refuse_changes(statement).map_err(|error| of_body(error, statement, context()))?;
+                    let run = self.run_of_body(arguments);
+                    // The rows pass to the calling statement, whose errors are its own.
+                    let mut of_caller: Option<SqlError> = None;
+                    let passed = run.body_rows(statement, &mut |row| {
+                        pass(row).inspect_err(|error| of_caller = Some(error.clone()))
+                    });
+                    match (passed, of_caller) {
+                        (_, Some(error)) => return Err(error),
+                        (passed, None) => passed.map_err(|error| of_body(error, statement, context()))?,
+                    }
+                }
+            }
+        }
+        if count == 0 && !routine.is_set && routine.result != RoutineResult::Nothing {
+            return each(&self.nulls(routine));
+        }
+        Ok(flow)
+    }
+
+    /// Runs a statement of a body in a view of its own, and returns the rows of the result.
+    fn body_in_its_view(&self, statement: &BodyStatement, arguments: &[Datum], is_set: bool) -> SqlResult<RoutineRows> {
+        if let Some((catalog, version)) = self.definitions
+            && catalog.current_version() != version
+        {
+            // The new snapshot may see rows of tables as the catalog of the statement does not know them.
+            return Err(SqlError::again(RetryReason::Moved));
+        }
+        let run = self.run_of_body(arguments);
+        let mut rows = RoutineRows::new();
+        run.body_rows(statement, &mut |row| {
+            self.keep(MemoryUse::Results, row)?;
+            rows.push(row.into());
+            Ok(if is_set { Flow::Continue(()) } else { Flow::Break(()) })
+        })?;
+        Ok(rows)
+    }
+
+    /// Runs a statement of a body. Passes its rows to `each` if they are the result.
+    fn body_rows(&self, statement: &BodyStatement, each: &mut RowSink<'_>) -> SqlResult<()> {
+        for one in &statement.uses {
+            self.hold(&one.table, one.hold)?;
+        }
+        if !self.txn.reads_latest() {
+            for table in &statement.tables {
+                self.txn.try_share_table(&table.table)?;
+            }
+        }
+        match &statement.work {
+            BodyWork::Rows(plan) => {
+                let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
+                let each = if statement.is_result { each } else { &mut ignore };
+                self.rows(plan, None, each).map(drop)
+            }
+            BodyWork::Refused(error) => Err(error.clone()),
+            BodyWork::Change(modify) => {
+                let changed = self.modify(modify)?;
+                let returned = changed.returned.iter().filter(|_| statement.is_result);
+                for row in returned {
+                    if each(row)?.is_break() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn run_of_body<'r>(&'r self, parameters: &'r [Datum]) -> Run<'r> {
+        Run { parameters, probe: None, ..self.again() }
+    }
+
+    /// Returns a row of nulls, as wide as the routine's result.
+    fn nulls(&self, routine: &Routine) -> Vec<Datum> {
+        let width = match routine.result {
+            RoutineResult::Row => routine.outputs().count(),
+            RoutineResult::Relation(oid) => match self.catalog.relation_numbered(oid) {
+                Some(catalog::Relation::Table(table)) => table.columns.len(),
+                Some(catalog::Relation::View(view)) => view.columns.len(),
+                Some(catalog::Relation::Sequence(_) | catalog::Relation::Index { .. }) | None => 1,
+            },
+            RoutineResult::Nothing | RoutineResult::Value(_) | RoutineResult::Record => 1,
+        };
+        vec![Datum::Null; width]
+    }
+
+    /// Returns the environment and the search path of a routine with settings of its own.
+    pub(crate) fn own_env(&self, routine: &Routine) -> SqlResult<Option<(Env, Vec<String>)>> {
+        if routine.settings.is_empty() {
+            return Ok(None);
+        }
+        let env = self.env.with_settings(&routine.settings)?;
+        let setting = env.settings.show("search_path")?;
+        let user = env.settings.show("session_authorization")?;
+        let names = settings::names_of(setting).unwrap_or_default().into_iter();
+        let path = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
+        Ok(Some((env, path)))
+    }
+}
+
+/// # Errors
+/// `0A000` for a change in a routine that has promised to change nothing.
+fn refuse_changes(statement: &BodyStatement) -> SqlResult<()> {
+    let verb = match &statement.work {
+        BodyWork::Change(modify) => verb(modify),
+        BodyWork::Rows(plan) => match &**plan {
+            Plan::Modifying { modifies, input: _ } => modifies.first().map_or("", |modify| verb(modify)),
+            _ => return Ok(()),
+        },
+        BodyWork::Refused(_) => return Ok(()),
+    };
+    let message = format!("{verb} is not allowed in a non-volatile function");
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
+fn verb(modify: &Modify) -> &'static str {
+    match modify.change {
+        Change::Insert { .. } => "INSERT",
+        Change::Update { .. } => "UPDATE",
+        Change::Delete { .. } => "DELETE",
+    }
+}
+
+/// Adds the place in a body to an error of one of its statements.
+fn of_body(error: SqlError, statement: &BodyStatement, context: String) -> SqlError {
+    if error.begins_again().is_some() {
+        return error;
+    }
+    let error = match (&statement.work, error.engine()) {
+        (BodyWork::Change(modify), Some(engine::Error::ReadOnly)) => {
+            error.with_message(&format!("cannot execute {} in a read-only transaction", verb(modify)))
+        }
+        _ => error,
+    };
+    error.nowhere().within(context)
+}
