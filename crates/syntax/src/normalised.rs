@@ -16,6 +16,10 @@ pub fn normalised(text: &str) -> String {
         let (length, is_literal) = match letter {
             '\'' => (quoted(rest, '\''), true),
             '"' => (quoted(rest, '"'), false),
+            '$' if !follows_word => match dollar_quoted(rest) {
+                Some(length) => (length, true),
+                None => (1, false),
+            },
             // Digits after letters are a part of the word: `t1`.
             digit if digit.is_ascii_digit() && !follows_word => {
                 let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.');
@@ -70,6 +74,16 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
+/// Returns the length of a dollar-quoted text, including its tags; `None` if none begins here.
+fn dollar_quoted(text: &str) -> Option<usize> {
+    let tag = text.get(1..)?.split_once('$')?.0;
+    let is_tag = !tag.starts_with(|letter: char| letter.is_ascii_digit())
+        && tag.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    let tag = is_tag.then(|| text.get(..tag.len() + 2))??;
+    let inside = text.get(tag.len()..)?;
+    Some(inside.find(tag).map_or(text.len(), |end| tag.len() + end + tag.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::normalised;
@@ -80,6 +94,8 @@ mod tests {
         is("select  1 ,\n 'it''s', t1.c2 from t1 -- x\n where a=-2.5e3;", "select $1 , $2, t1.c2 from t1 where a=-$3");
         is("/* a */ select \"A 1\" /* b", "select \"A 1\"");
         is("select $1, 'open", "select $1, $1");
+        is("create function f() as $$ select 'a''b' $$ language sql", "create function f() as $1 language sql");
+        is("select $a$ $b$ $$ $a$, $1, t$a$b, $c$ open", "select $1, $1, t$a$b, $2");
         is("", "");
     }
 }
