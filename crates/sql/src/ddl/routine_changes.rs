@@ -17,7 +17,7 @@ impl Ddl<'_> {
         let AlterRoutine { word, name, action } = alter;
         if let RoutineAction::Depends(is_no, _) = action {
             let no = if *is_no { "NO " } else { "" };
-            return Err(SqlError::unsupported(format_args!("ALTER FUNCTION {no}DEPENDS ON EXTENSION")));
+            return Err(SqlError::unsupported(format_args!("{} {no}DEPENDS ON EXTENSION", verb(statement))));
         }
         let routine = self.own_routine(*word, name, verb(statement))?;
         match action {

@@ -61,7 +61,11 @@ impl Ddl<'_> {
         word: RoutineWord,
         name: &RoutineName,
     ) -> SqlResult<Option<NamedRoutine>> {
-        let missing = match self.missing_part(name)? {
+        // The lookup itself gives the notices about types, once.
+        let given = self.made.notices.len();
+        let missing = self.missing_part(name)?;
+        self.made.notices.truncate(given);
+        let missing = match missing {
             Some(missing) => missing,
             None => match self.routine_found(word, name)? {
                 Some(found) => return Ok(Some(found)),
@@ -238,7 +242,10 @@ fn system_kinds(name: &RoutinePlace) -> Vec<Vec<Kind>> {
     if name.schema.as_ref().is_some_and(|schema| schema != PG_CATALOG) {
         return Vec::new();
     }
-    crate::system::all_functions().named(&name.name).iter().map(|one| one.arguments.to_vec()).collect()
+    let kind = |number: &u32| types::SqlType::from_oid(*number).map(|kind| kind.kind);
+    // Functions with arguments of other types are none that a statement could name here.
+    let kinds = |arguments: &[u32]| arguments.iter().map(kind).collect::<Option<Vec<Kind>>>();
+    crate::system::arguments_of(&name.name).filter_map(kinds).collect()
 }
 
 fn system_shown(name: &str, kinds: &[Kind]) -> String {

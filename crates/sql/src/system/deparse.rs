@@ -107,11 +107,25 @@ pub(super) fn default(
     default: &DefaultExpr,
     pretty: bool,
 ) -> SqlResult<String> {
+    written(snapshot, env, &default.text, column.kind, pretty)
+}
+
+/// Returns the text of a kept expression that is converted to this type.
+///
+/// # Errors
+/// Errors of parsing its text.
+pub(super) fn written(
+    snapshot: &CatalogSnapshot,
+    env: &Env,
+    text: &str,
+    kind: SqlType,
+    pretty: bool,
+) -> SqlResult<String> {
     let kept = || {
-        let binder = Binder::new(&snapshot.state, &snapshot.path, &default.text, env, Vec::new());
-        binder.kept_text(&NameScope::default(), column.kind, |oid| super::reg::relation_shown(snapshot, oid))
+        let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new());
+        binder.kept_text(&NameScope::default(), kind, |oid| super::reg::relation_shown(snapshot, oid))
     };
-    statement::stack::on_large(|| expression(snapshot, env, &default.text, column.kind, pretty).map_or_else(kept, Ok))
+    statement::stack::on_large(|| expression(snapshot, env, text, kind, pretty).map_or_else(kept, Ok))
 }
 
 fn expression(snapshot: &CatalogSnapshot, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {

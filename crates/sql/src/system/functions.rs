@@ -2,13 +2,14 @@
 //!
 //! **Invariant:** results are those of the catalog that the statement sees, and NULL for objects that do not exist.
 
-use super::{definitions, pg_type, reg, text};
+use super::{definitions, pg_type, reg, routines, text};
 use crate::context::Env;
-use catalog::{CatalogSnapshot, Relation};
+use catalog::{CatalogSnapshot, Relation, Routine};
 use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::any::Any;
 use std::sync::LazyLock;
+use syntax::names::NAME_MAX;
 use types::datum::Datum;
 use types::ops::get::{boolean, int, items, text as words};
 use types::ops::{CallContext, Eval, Function, FunctionTable};
@@ -81,11 +82,14 @@ fn describe(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let is_of = match args.get(1).map(words).transpose()? {
         None | Some("pg_class") => {
             let snapshot = snapshot(env)?;
-            snapshot.state.relation_numbered(of).is_some() || own_comment(snapshot, of, 0).is_some()
+            snapshot.state.relation_numbered(of).is_some()
+                || snapshot.state.routine_numbered(of).is_some() && args.len() < 2
+                || own_comment(snapshot, of, 0).is_some()
         }
         Some("pg_constraint") => {
             snapshot(env)?.state.tables().any(|table| table.constraints.iter().any(|constraint| constraint.oid == of))
         }
+        Some("pg_proc") if snapshot(env)?.state.routine_numbered(of).is_some() => true,
         Some("pg_namespace") => snapshot(env)?.state.schema_numbered(of).is_some(),
         Some(_) => false,
     };
@@ -232,6 +236,38 @@ fn kind_of(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     Ok(Datum::Bool(there))
 }
 
+/// Returns what a function says about a user's routine; NULL for an OID of none.
+fn of_routine(
+    args: &[Datum],
+    context: &dyn CallContext,
+    say: impl FnOnce(&CatalogSnapshot, &Env, &Routine) -> SqlResult<Option<String>>,
+) -> SqlResult<Datum> {
+    let snapshot = snapshot(context)?;
+    match snapshot.state.routine_numbered(number(&args[0])?) {
+        Some(routine) => or_null(say(snapshot, session(context)?, routine)?),
+        None => Ok(Datum::Null),
+    }
+}
+
+fn function_arguments(args: &[Datum], env: &dyn CallContext, has_defaults: bool) -> SqlResult<Datum> {
+    match pg_type::function_types(number(&args[0])?) {
+        Some((_, arguments)) => Ok(text(arguments)),
+        None => {
+            of_routine(args, env, |snapshot, env, of| routines::arguments(snapshot, env, of, has_defaults).map(Some))
+        }
+    }
+}
+
+/// Executes `nameconcatoid`: a name with a number behind it, cut to the greatest length of names.
+pub(super) fn numbered_name(name: &str, number: u32) -> String {
+    let end = format!("_{number}");
+    let mut start = name;
+    while NAME_MAX < start.len() + end.len() {
+        start = &start[..start.floor_char_boundary(start.len() - 1)];
+    }
+    format!("{start}{end}")
+}
+
 fn functions() -> Vec<Function> {
     use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
     const NAMES: Kind = Kind::Array(Element::Name);
@@ -254,15 +290,18 @@ fn functions() -> Vec<Function> {
         line("pg_get_triggerdef", &[Oid, Bool], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_partkeydef", &[Oid], Text, |_, _| Ok(Datum::Null)),
         line("pg_get_statisticsobjdef_columns", &[Oid], Text, |_, _| Ok(Datum::Null)),
-        line("pg_get_functiondef", &[Oid], Text, |_, _| Ok(Datum::Null)),
-        line("pg_get_function_result", &[Oid], Text, |a, _| {
-            or_null(pg_type::function_types(number(&a[0])?).map(|(result, _)| result))
+        line("pg_get_functiondef", &[Oid], Text, |a, env| {
+            of_routine(a, env, |snapshot, env, of| routines::definition(snapshot, env, of).map(Some))
         }),
-        line("pg_get_function_arguments", &[Oid], Text, |a, _| {
-            or_null(pg_type::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
+        line("pg_get_function_result", &[Oid], Text, |a, env| match pg_type::function_types(number(&a[0])?) {
+            Some((result, _)) => Ok(text(result)),
+            None => of_routine(a, env, routines::result),
         }),
-        line("pg_get_function_identity_arguments", &[Oid], Text, |a, _| {
-            or_null(pg_type::function_types(number(&a[0])?).map(|(_, arguments)| arguments))
+        line("pg_get_function_arguments", &[Oid], Text, |a, env| function_arguments(a, env, true)),
+        line("pg_get_function_identity_arguments", &[Oid], Text, |a, env| function_arguments(a, env, false)),
+        line("pg_get_function_arg_default", &[Oid, Int4], Text, |a, env| {
+            let at = integer(a.get(1))?;
+            of_routine(a, env, |snapshot, env, of| routines::argument_default(snapshot, env, of, at))
         }),
         line("pg_get_serial_sequence", &[Text, Text], Text, serial_sequence),
         line("pg_get_userbyid", &[Oid], Name, user),
@@ -283,7 +322,7 @@ fn functions() -> Vec<Function> {
                 _ => -1,
             }))
         }),
-        line("pg_get_function_sqlbody", &[Oid], Text, |_, _| Ok(Datum::Null)),
+        line("pg_get_function_sqlbody", &[Oid], Text, |a, env| of_routine(a, env, |_, _, of| Ok(routines::body(of)))),
         line("pg_encoding_to_char", &[Int4], Name, encoding),
         line("pg_tablespace_location", &[Oid], Text, |_, _| Ok(text(""))),
         line("pg_relation_is_publishable", &[Regclass], Bool, kind_of),
@@ -297,14 +336,7 @@ fn functions() -> Vec<Function> {
             let names = items(&a[0])?.iter().map(|item| Ok(types::regtype::type_name(number(item)?, None)));
             Ok(text(names.collect::<SqlResult<Vec<_>>>()?.join(", ")))
         }),
-        line("nameconcatoid", &[Name, Oid], Name, |a, _| {
-            let end = format!("_{}", number(&a[1])?);
-            let mut start = words(&a[0])?;
-            while 63 < start.len() + end.len() {
-                start = &start[..start.floor_char_boundary(start.len() - 1)];
-            }
-            Ok(text(format!("{start}{end}")))
-        }),
+        line("nameconcatoid", &[Name, Oid], Name, |a, _| Ok(text(numbered_name(words(&a[0])?, number(&a[1])?)))),
         line("pg_is_in_recovery", &[], Bool, |_, _| Ok(Datum::Bool(false))),
         line("current_schema", &[], Name, |_, env| {
             Ok(schemas(env, false)?.into_iter().next().map_or(Datum::Null, Datum::text))
@@ -320,10 +352,14 @@ fn functions() -> Vec<Function> {
         line("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool, kind_of),
     ];
     all.push(line("pg_table_is_visible", &[Oid], Bool, is_visible));
+    all.push(line("pg_function_is_visible", &[Oid], Bool, |a, env| {
+        let snapshot = snapshot(env)?;
+        let of = snapshot.state.routine_numbered(number(&a[0])?);
+        Ok(Datum::Bool(of.is_none_or(|of| reg::is_routine_visible(&snapshot.state, &snapshot.path, of))))
+    }));
     // All of these objects are in `pg_catalog`, which is always searched.
     for name in [
         "pg_type_is_visible",
-        "pg_function_is_visible",
         "pg_operator_is_visible",
         "pg_opclass_is_visible",
         "pg_opfamily_is_visible",

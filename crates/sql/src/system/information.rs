@@ -34,7 +34,7 @@ pub(super) fn filled(name: &str) -> Option<super::TableFill> {
             rows.add([("role_name", text(&*source.env.user))]);
             Ok(())
         }),
-        _ => None,
+        _ => super::routines::filled(name),
     }
 }
 

@@ -220,7 +220,7 @@ static DESCRIPTIONS: LazyLock<Vec<DescriptionLine>> = LazyLock::new(|| {
 });
 
 const PG_TYPE: u32 = 1247;
-const PG_PROC: u32 = 1255;
+pub(super) const PG_PROC: u32 = 1255;
 const PG_OPERATOR: u32 = 2617;
 
 /// Returns the comment on an object of one of the catalogs of types, functions and operators.
@@ -244,6 +244,11 @@ pub(super) fn descriptions() -> impl Iterator<Item = (u32, u32, &'static str)> {
 /// Returns the name of a function.
 pub(super) fn function_name(oid: u32) -> Option<String> {
     FUNCTIONS.iter().find(|line| line.oid == oid).map(|line| super::quoted(line.name))
+}
+
+/// Returns the OIDs of the types of the arguments of each function of this name.
+pub(crate) fn arguments_of(name: &str) -> impl Iterator<Item = &'static [u32]> {
+    FUNCTIONS.iter().filter(move |line| line.name == name).map(|line| &*line.arguments)
 }
 
 /// Returns the results of `pg_get_function_result` and `pg_get_function_arguments`.
@@ -284,7 +289,7 @@ fn helpers() -> impl Iterator<Item = String> {
     pseudo::functions().chain(of_modifiers).chain(others).chain(super::classes::functions())
 }
 
-fn functions(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+fn functions(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     let io: Vec<String> = Kind::all().flat_map(by_text).chain(helpers()).collect();
     let of_operator = |line: &FunctionLine| HERE.iter().any(|operator| operator.code == line.oid);
     for line in FUNCTIONS.iter().filter(|line| is_here(line, &io) || of_operator(line)) {
@@ -307,7 +312,7 @@ fn functions(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> 
             ("prosrc", text(line.source)),
         ]);
     }
-    Ok(())
+    super::routines::add_functions(source, rows)
 }
 
 static OPERATORS: LazyLock<Vec<Vec<&'static str>>> =
@@ -463,6 +468,16 @@ fn collations(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()>
 }
 
 fn languages(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    rows.add([("oid", oid(12)), ("lanname", text("internal")), ("lanowner", oid(super::server::SUPERUSER))]);
+    for (number, name, validator) in
+        [(12, "internal", 2246), (13, "c", 2247), (super::routines::SQL_LANGUAGE, "sql", 2248)]
+    {
+        rows.add([
+            ("oid", oid(number)),
+            ("lanname", text(name)),
+            ("lanowner", oid(super::server::SUPERUSER)),
+            ("lanpltrusted", yes(name == "sql")),
+            ("lanvalidator", oid(validator)),
+        ]);
+    }
     Ok(())
 }

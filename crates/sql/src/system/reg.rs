@@ -80,6 +80,35 @@ pub(super) fn is_routine_visible(state: &CatalogState, path: &[String], routine:
     first.is_some_and(|first| first.oid == routine.oid)
 }
 
+/// Returns the OIDs of the functions that a name can mean, those that others hide left out.
+fn functions_named(snapshot: &CatalogSnapshot, schema: Option<&str>, name: &str) -> Vec<u32> {
+    let system = schema.is_none_or(|schema| schema == PG_CATALOG);
+    // The system's functions of a name count as one here, as long as no user has defined one of this name.
+    let mut found: Vec<u32> = system.then(|| super::pg_type::function_number(name)).flatten().into_iter().collect();
+    let mut kinds = Vec::new();
+    for schema in snapshot.path.iter().map(String::as_str).filter(|_| schema.is_none()).chain(schema) {
+        let Some(schema) = snapshot.state.schema(schema) else { continue };
+        for routine in snapshot.state.routines_named(schema.oid, name) {
+            let own = routine.input_kinds();
+            if !kinds.contains(&own) {
+                kinds.push(own);
+                found.push(routine.oid);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the name of a function as `regproc` writes it: with the schema unless the name alone means it.
+fn function_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
+    let Some(routine) = snapshot.state.routine_numbered(oid) else { return super::pg_type::function_name(oid) };
+    let name = quoted(&routine.name);
+    if functions_named(snapshot, None, &routine.name) == [oid] {
+        return Some(name);
+    }
+    schema_name(snapshot, routine.schema).map(|schema| format!("{}.{name}", quoted(&schema)))
+}
+
 /// Catalog snapshot of a statement as the source of names for `regclass` and similar types.
 #[derive(Debug)]
 pub(crate) struct SnapshotNames(pub(crate) Arc<CatalogSnapshot>);
@@ -97,7 +126,7 @@ impl Naming for SnapshotNames {
             Kind::Regclass => relation_shown(snapshot, oid),
             Kind::Regnamespace => schema_name(snapshot, oid).map(|name| quoted(&name)),
             Kind::Regrole => super::server::role_name(snapshot, oid).map(|name| quoted(&name)),
-            Kind::Regproc => super::pg_type::function_name(oid),
+            Kind::Regproc => function_shown(snapshot, oid),
             _ => None,
         }
     }
@@ -120,11 +149,18 @@ impl Naming for SnapshotNames {
             },
             _ => {
                 let found = match &parts[..] {
-                    [name] => super::pg_type::function_number(name),
-                    [schema, name] if schema == PG_CATALOG => super::pg_type::function_number(name),
-                    _ => None,
+                    [name] => functions_named(snapshot, None, name),
+                    [schema, name] => functions_named(snapshot, Some(schema), name),
+                    _ => Vec::new(),
                 };
-                found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
+                match &found[..] {
+                    [] => Err(missing(SqlState::UNDEFINED_FUNCTION, "function")),
+                    [one] => Ok(*one),
+                    _ => {
+                        let message = format!("more than one function named \"{name}\"");
+                        Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message))
+                    }
+                }
             }
         }
     }

@@ -335,6 +335,9 @@ fn descriptions(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlRes
             add(PG_CLASS, table.oid, number, column.about);
         }
     }
+    for routine in state.routines() {
+        add(super::pg_type::PG_PROC, routine.oid, 0, state.comment(routine.oid, 0));
+    }
     for relation in state.relations() {
         let of = relation.oid();
         add(PG_CLASS, of, 0, state.comment(of, 0));
