@@ -166,7 +166,12 @@ pub static DEFS: &[SettingDef] = &[
     inert("backend_flush_after", "0", ValueType::Integer(0, 256)),
     def("block_size", "8192", ValueType::Fixed, "Shows the size of a disk block."),
     def("bytea_output", "hex", ValueType::OneOf(&["escape", "hex"]), "Sets the output format for bytea."),
-    inert("check_function_bodies", "on", ValueType::Switch),
+    def(
+        "check_function_bodies",
+        "on",
+        ValueType::Switch,
+        "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE.",
+    ),
     told(
         "client_encoding",
         "client_encoding",

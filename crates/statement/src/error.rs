@@ -187,13 +187,6 @@ impl SqlError {
         self
     }
 
-    /// Replaces the position, for an error in a part of the text.
-    #[must_use]
-    pub fn instead_at(mut self, position: usize) -> SqlError {
-        self.0.position = Some(position);
-        self
-    }
-
     /// Returns true if the position is settled.
     pub fn is_placed(&self) -> bool {
         self.0.position.is_some()

@@ -318,14 +318,15 @@ impl Ddl<'_> {
     }
 
     fn drop_schemas(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> SqlResult<DdlResult> {
+        let missing = names.iter().map(ToString::to_string).find(|name| self.state.schema(name).is_none());
+        if let Some(name) = missing.filter(|_| !if_exists) {
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
+        }
         for name in names {
             let name = name.to_string();
             let Some(schema) = self.state.schema(&name).cloned() else {
-                let message = format!("schema \"{name}\" does not exist");
-                if !if_exists {
-                    return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
-                }
-                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
+                let message = format!("schema \"{name}\" does not exist, skipping");
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
                 continue;
             };
             // Owned sequences and indexes are dropped with their tables, so only the rest counts as the schema's

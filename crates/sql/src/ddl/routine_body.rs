@@ -63,7 +63,8 @@ impl Ddl<'_> {
     fn in_body(&self, error: SqlError, body: &str) -> SqlError {
         let Some(position) = error.position() else { return error };
         match place_in_literal(self.text, body, position) {
-            Some(place) => error.instead_at(place),
+            // The literal begins before its value, so the place is a later one.
+            Some(place) => error.moved(place.saturating_sub(position)),
             None => error.nowhere(),
         }
     }

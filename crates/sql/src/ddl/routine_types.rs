@@ -54,7 +54,7 @@ impl Ddl<'_> {
             return self.type_of_column(name);
         }
         if name.dimensions.is_empty()
-            && let Some(pseudo) = system_name(&name.name).and_then(|own| pseudo::named(own))
+            && let Some(pseudo) = system_name(&name.name).and_then(pseudo::named)
         {
             return Ok(DeclaredType::Pseudo(pseudo));
         }

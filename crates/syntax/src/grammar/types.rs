@@ -65,7 +65,10 @@ impl Parser<'_> {
             self.next()?;
             made.modifiers = self.exprs()?;
             self.expect(Lexeme::RightParen)?;
-        } else if self.is(Lexeme::Percent) && self.ahead(1)? == Lexeme::Keyword(Keyword::Type) {
+        } else if 1 < made.name.parts.len()
+            && self.is(Lexeme::Percent)
+            && self.ahead(1)? == Lexeme::Keyword(Keyword::Type)
+        {
             self.next()?;
             self.next()?;
             made.is_of_column = true;
