@@ -241,7 +241,6 @@ comment on view v is 'x'
 comment on sequence s is 'x'
 comment on schema public is 'x'
 comment on database postgres is 'x' --! COMMENT ON DATABASE is not supported
-comment on function f(int) is 'x' --! COMMENT ON FUNCTION is not supported
 comment on type ty is 'x' --! COMMENT ON TYPE is not supported
 comment on role postgres is 'x' --! COMMENT ON ROLE is not supported
 comment on trigger trg on t is 'x' --! COMMENT ON TRIGGER is not supported
@@ -253,26 +252,46 @@ comment on materialized view n is 'x' --! COMMENT ON MATERIALIZED VIEW is not su
 comment on large object 5 is 'x' --! COMMENT ON LARGE OBJECT is not supported
 security label on table t is 'x' --! SECURITY LABEL is not supported
 security label for prov on column t.a is null --! SECURITY LABEL is not supported
+# Functions and procedures.
+create function f(a int) returns int as 'select 1' language sql
+create or replace function f(a int default 1, out b text) returns record language sql immutable strict as $$ select 1, 'a' $$
+create function f() returns int begin atomic select 1; end
+create function f() returns int return 1
+create function f() returns table (a int, b text) language plpgsql as $body$ begin return; end $body$ --! LANGUAGE plpgsql is not supported
+create function f() returns setof int language sql stable parallel safe cost 5 rows 10 as 'select 1'
+create function f() returns trigger language plpgsql as 'begin return new; end' --! LANGUAGE plpgsql is not supported
+alter function f(int) rename to g
+alter function f(int) owner to postgres
+alter function f set schema sch
+alter function f(int) immutable
+drop function f
+drop function if exists f(int, text) cascade
+create procedure p(a int) language sql as 'select 1'
+create or replace procedure p(inout a int) language plpgsql as $$ begin end $$ --! LANGUAGE plpgsql is not supported
+alter procedure p(int) rename to q
+drop procedure p(int)
+drop routine if exists p
+alter routine p rename to q
+create or replace function sch.f(in a int = 1, variadic b text[] default '{}') returns setof t language 'sql' called on null input external security definer not leakproof parallel restricted cost 1.5 rows 7 set work_mem to '1MB' set search_path from current as 'select * from t'
+create function f(t.a%type) returns t.c%type returns null on null input language sql as 'select ''x'''
+create function f(a t) returns int language sql as 'select 1' --! composite type t of a parameter is not supported
+create function f(a anyelement) returns anyelement language sql as 'select $1' --! type anyelement of a parameter is not supported
+create function f() returns int language c as 'file', 'symbol' --! LANGUAGE c is not supported
+create function f() returns int language internal as 'int4abs' --! LANGUAGE internal is not supported
+create function f() returns int language sql window as 'select 1' --! WINDOW is not supported
+create function f() returns int language sql support nosuch as 'select 1' --! SUPPORT is not supported
+create function f() returns int language sql transform for type int as 'select 1' --! TRANSFORM is not supported
+create procedure p(in a int, out b text, in out c date) begin atomic select 'x', current_date; end
+alter function f(int, out text) strict reset all restrict
+alter function f(int) no depends on extension e --! ALTER FUNCTION NO DEPENDS ON EXTENSION is not supported
+alter procedure p depends on extension e --! ALTER PROCEDURE DEPENDS ON EXTENSION is not supported
+alter procedure p(int) set schema sch
+alter routine f(int) owner to current_user
+drop function f(int), sch.g(in a text, out b int) restrict
+comment on function f(int) is 'x'
+comment on procedure p is null
+comment on routine sch.f(variadic text[]) is 'x'
 # Objects that are not here.
-create function f(a int) returns int as 'select 1' language sql --! CREATE FUNCTION is not supported
-create or replace function f(a int default 1, out b text) returns record language sql immutable strict as $$ select 1, 'a' $$ --! CREATE FUNCTION is not supported
-create function f() returns int begin atomic select 1; end --! CREATE FUNCTION is not supported
-create function f() returns int return 1 --! CREATE FUNCTION is not supported
-create function f() returns table (a int, b text) language plpgsql as $body$ begin return; end $body$ --! CREATE FUNCTION is not supported
-create function f() returns setof int language sql stable parallel safe cost 5 rows 10 as 'select 1' --! CREATE FUNCTION is not supported
-create function f() returns trigger language plpgsql as 'begin return new; end' --! CREATE FUNCTION is not supported
-alter function f(int) rename to g --! ALTER FUNCTION is not supported
-alter function f(int) owner to postgres --! ALTER FUNCTION is not supported
-alter function f set schema sch --! ALTER FUNCTION is not supported
-alter function f(int) immutable --! ALTER FUNCTION is not supported
-drop function f --! DROP FUNCTION is not supported
-drop function if exists f(int, text) cascade --! DROP FUNCTION is not supported
-create procedure p(a int) language sql as 'select 1' --! CREATE PROCEDURE is not supported
-create or replace procedure p(inout a int) language plpgsql as $$ begin end $$ --! CREATE PROCEDURE is not supported
-alter procedure p(int) rename to q --! ALTER PROCEDURE is not supported
-drop procedure p(int) --! DROP PROCEDURE is not supported
-drop routine if exists p --! DROP ROUTINE is not supported
-alter routine p rename to q --! ALTER ROUTINE is not supported
 call p(1) --! CALL is not supported
 do $$ begin null; end $$ --! DO is not supported
 do language plpgsql $$ begin null; end $$ --! DO is not supported

@@ -1,0 +1,109 @@
+//! Goal: definitions of routines give PostgreSQL's notices and details. Method: a statement to a line, with the
+//! messages that PostgreSQL 15 gives.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use engine::{Engine, EngineConfig};
+use sql::session::{Database, Session};
+
+/// Runs a statement; returns its notices with their details, and the error's.
+fn said(session: &mut Session, statement: &str) -> Vec<String> {
+    let result = support::run(session, statement);
+    let with_detail = |message: &str, detail: Option<&str>| match detail {
+        Some(detail) => format!("{message} / {}", detail.replace('\n', " / ")),
+        None => message.to_owned(),
+    };
+    let notices = session.take_notices().into_iter().map(|(_, one)| with_detail(one.message(), one.detail_text()));
+    let mut all: Vec<String> = notices.collect();
+    all.extend(result.err().map(|error| with_detail(error.message(), error.detail_text())));
+    all
+}
+
+#[test]
+fn notices_and_details_are_those_of_postgresql() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let session = &mut support::connect(&database);
+    let body = "language sql as 'select 1'";
+    for (statement, wanted) in [
+        ("create table t (a int, b text); create schema s2", &[][..]),
+        (
+            &format!("create function f(a t.a%type, b t.b%type) returns t.a%type {body}"),
+            &[
+                "type reference t.a%TYPE converted to integer",
+                "type reference t.b%TYPE converted to text",
+                "type reference t.a%TYPE converted to integer",
+            ],
+        ),
+        ("drop function if exists f(nosuch)", &["type \"nosuch\" does not exist, skipping"]),
+        ("drop function if exists f(sc.x)", &["schema \"sc\" does not exist, skipping"]),
+        ("drop function if exists sc.f(int)", &["schema \"sc\" does not exist, skipping"]),
+        (
+            "drop function if exists nosuch(int, text[], out x date), nosuch",
+            &[
+                "function nosuch(pg_catalog.int4,text[]) does not exist, skipping",
+                "function nosuch() does not exist, skipping",
+            ],
+        ),
+        (
+            "drop procedure if exists nosuch(varchar(3))",
+            &["procedure nosuch(pg_catalog.varchar) does not exist, skipping"],
+        ),
+        ("drop routine if exists s2.nosuch(t)", &["routine s2.nosuch(t) does not exist, skipping"]),
+        (
+            "create function fr() returns setof t language sql as 'select * from t';
+             create function fr2() returns setof t language sql as 'select * from t'",
+            &[],
+        ),
+        (
+            "drop table t",
+            &[
+                "cannot drop table t because other objects depend on it / function fr() depends on type t / function fr2() \
+               depends on type t",
+            ],
+        ),
+        (
+            "drop table t cascade",
+            &["drop cascades to 2 other objects / drop cascades to function fr() / drop cascades to function fr2()"],
+        ),
+        (
+            "create function s2.\"F\"(a int, b text) returns int return 1; create procedure s2.p() language sql as '';
+             create table s2.t (a int)",
+            &[],
+        ),
+        (
+            "drop schema s2",
+            &["cannot drop schema s2 because other objects depend on it / function s2.\"F\"(integer,text) depends on \
+               schema s2 / function s2.p() depends on schema s2 / table s2.t depends on schema s2"],
+        ),
+        (
+            "drop schema s2 cascade",
+            &[
+                "drop cascades to 3 other objects / drop cascades to function s2.\"F\"(integer,text) / drop cascades to \
+               function s2.p() / drop cascades to table s2.t",
+            ],
+        ),
+    ] {
+        assert_eq!(said(session, statement), wanted, "{statement}");
+    }
+}
+
+/// Goal: nothing is defined before the commit, or after a rollback, also for another session.
+#[test]
+fn definitions_are_private_until_the_commit() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let (mut one, mut other) = (support::connect(&database), support::connect(&database));
+    let count = |session: &mut Session| support::run(session, "select proname from pg_proc where proname ~ '^own_'");
+    support::run(&mut one, "begin").unwrap();
+    support::run(&mut one, "create function own_a() returns int return 1").unwrap();
+    assert_eq!(count(&mut other).unwrap().len(), 0);
+    assert_eq!(count(&mut one).unwrap().len(), 1);
+    support::run(&mut one, "commit").unwrap();
+    assert_eq!(count(&mut other).unwrap().len(), 1);
+    support::run(&mut one, "begin").unwrap();
+    support::run(&mut one, "drop function own_a").unwrap();
+    support::run(&mut one, "rollback").unwrap();
+    assert_eq!(count(&mut one).unwrap().len(), 1);
+}
