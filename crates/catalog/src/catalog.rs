@@ -11,8 +11,10 @@ use std::sync::{Arc, RwLock};
 pub const DATABASE: &str = "postgres";
 /// Schema of objects whose definition names no other schema.
 pub const PUBLIC: &str = "public";
-/// Role that owns the objects that no other role owns.
-pub const OWNER: &str = "postgres";
+/// PostgreSQL's OID of the database `postgres`.
+pub const DATABASE_OID: u32 = 5;
+/// OID of the role that owns the objects that no other role owns.
+pub const OWNER: u32 = settings::roles::FIRST_OID;
 /// First OID of objects that users define; lower ones are PostgreSQL's own.
 pub const FIRST_OID: u32 = 16_384;
 

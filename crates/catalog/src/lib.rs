@@ -12,22 +12,24 @@
 //!
 //! # Layers
 //!
-//! - definitions: `relation`, `routine`, `storage`, `provider`
+//! - definitions: `acl`, `relation`, `routine`, `storage`, `provider`
 //! - states: `state`, `catalog`, `publication`
-//! - statements: `snapshot`, `context`, `system`
+//! - statements: `snapshot`, `context`, `system`, `rights`
 
+pub mod acl;
 mod catalog;
 mod context;
 mod provider;
 mod publication;
 mod relation;
+pub mod rights;
 mod routine;
 mod snapshot;
 mod state;
 pub mod storage;
 pub mod system;
 
-pub use catalog::{Catalog, DATABASE, FIRST_OID, ORDER, OWNER, PUBLIC};
+pub use catalog::{Catalog, DATABASE, DATABASE_OID, FIRST_OID, ORDER, OWNER, PUBLIC};
 pub use context::SessionContext;
 pub use provider::Provider;
 pub use publication::Publication;
@@ -40,5 +42,5 @@ pub use routine::{
     Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter, RoutineResult, Volatility,
 };
 pub use snapshot::CatalogSnapshot;
-pub use state::{CatalogState, Schema};
+pub use state::{CatalogState, DefaultRights, DefaultRightsKey, Schema};
 pub use system::{SystemColumn, SystemTable};

@@ -81,6 +81,15 @@ impl Relation {
         }
     }
 
+    /// Returns the OID of the role that owns the relation. An index has the owner of its table.
+    pub fn owner(&self) -> u32 {
+        match self {
+            Relation::Table(table) | Relation::Index { table, .. } => table.owner,
+            Relation::View(view) => view.owner,
+            Relation::Sequence(sequence) => sequence.owner,
+        }
+    }
+
     /// Returns the word that messages use for this kind of relation.
     pub fn word(&self) -> &'static str {
         match self {
@@ -100,8 +109,8 @@ pub struct TableInfo {
     pub schema: u32,
     /// Name of the table.
     pub name: String,
-    /// Role that created the table.
-    pub owner: String,
+    /// OID of the role that owns the table.
+    pub owner: u32,
     /// Columns, in the order of the engine's table.
     pub columns: Vec<ColumnDef>,
     /// Indexes, in the order of the engine's table.
@@ -171,7 +180,7 @@ impl TableInfo {
             oid: self.oid,
             schema: self.schema,
             name: self.name.clone(),
-            owner: self.owner.clone(),
+            owner: self.owner,
             columns: self.columns.clone(),
             indexes: self.indexes.clone(),
             constraints: self.constraints.clone(),
@@ -401,8 +410,8 @@ pub struct ViewInfo {
     pub schema: u32,
     /// Name of the view.
     pub name: String,
-    /// Role that created the view.
-    pub owner: String,
+    /// OID of the role that owns the view.
+    pub owner: u32,
     /// Columns: names and types.
     pub columns: Vec<(String, SqlType)>,
     /// Text of the view's query.
@@ -422,8 +431,8 @@ pub struct Sequence {
     pub schema: u32,
     /// Name of the sequence.
     pub name: String,
-    /// Role that created the sequence.
-    pub owner: String,
+    /// OID of the role that owns the sequence.
+    pub owner: u32,
     /// Type of the values: smallint, integer or bigint.
     pub kind: SqlType,
     /// Start value.

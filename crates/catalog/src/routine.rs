@@ -3,6 +3,7 @@
 //! **Invariant:** a description never changes; a change makes another with the same OID. Two routines of one schema and
 //! one name differ in the types of their input parameters ([`Routine::inputs`]).
 
+use crate::acl::{AclKind, Securable};
 use types::Kind;
 
 /// Function or procedure that a user has defined (`pg_proc`).
@@ -14,8 +15,8 @@ pub struct Routine {
     pub schema: u32,
     /// Name of the routine.
     pub name: String,
-    /// Role that owns the routine.
-    pub owner: String,
+    /// OID of the role that owns the routine.
+    pub owner: u32,
     /// Kind of the routine.
     pub kind: RoutineKind,
     /// Parameters of all modes, in the order of their declaration.
@@ -165,6 +166,11 @@ pub enum RoutineBody {
 }
 
 impl Routine {
+    /// Returns the routine as an object with privileges.
+    pub fn securable(&self) -> Securable {
+        Securable { oid: self.oid, kind: AclKind::Routine, owner: self.owner }
+    }
+
     /// Returns the input parameters, which a call gives values to.
     pub fn inputs(&self) -> impl Iterator<Item = &RoutineParameter> {
         self.parameters.iter().filter(|parameter| parameter.mode.is_input())

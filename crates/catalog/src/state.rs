@@ -3,7 +3,9 @@
 //! **Invariant:** in one schema no two relations have the same name; indexes count as relations. No two routines have
 //! the same name and the same types of input parameters.
 
-use super::{OWNER, PUBLIC, Relation, Routine, Sequence, TableInfo, ViewInfo};
+use super::{PUBLIC, Relation, Routine, Sequence, TableInfo, ViewInfo};
+use crate::acl::{Acl, AclItem, AclKind, PUBLIC_ROLE, Privileges, Securable};
+use settings::roles::DATABASE_OWNER;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +21,28 @@ pub struct Schema {
     pub oid: u32,
     /// Name of the schema.
     pub name: String,
-    /// Role that created the schema.
-    pub owner: String,
+    /// OID of the role that owns the schema.
+    pub owner: u32,
 }
+
+impl Schema {
+    /// Returns the schema as an object with privileges.
+    pub fn securable(&self) -> Securable {
+        Securable { oid: self.oid, kind: AclKind::Schema, owner: self.owner }
+    }
+}
+
+/// Default privileges of objects that a role creates: `ALTER DEFAULT PRIVILEGES`.
+#[derive(Debug, Clone)]
+pub struct DefaultRights {
+    /// OID of the row in `pg_default_acl`.
+    pub oid: u32,
+    /// Privileges: for all schemas instead of the built-in ones, for one schema in addition.
+    pub list: Acl,
+}
+
+/// Role, schema (0 for all) and kind of the objects that default privileges are for.
+pub type DefaultRightsKey = (u32, u32, AclKind);
 
 /// All objects of a database at one moment.
 #[derive(Debug, Clone)]
@@ -38,12 +59,20 @@ pub struct CatalogState {
     /// Comments by object and column, 0 for the object itself. Shared with the states before: texts may be long, and
     /// each session may have another state.
     comments: BTreeMap<(u32, i16), Arc<str>>,
+    /// Access control lists by object and column, 0 for the object itself, where they differ from the default ones.
+    /// They are no part of the descriptions, so a GRANT retires none, and no transaction that uses one is disturbed.
+    rights: BTreeMap<(u32, i16), Arc<Acl>>,
+    default_rights: BTreeMap<DefaultRightsKey, DefaultRights>,
 }
 
 impl CatalogState {
     /// Creates the state of a new database.
     pub(super) fn fresh() -> CatalogState {
-        let public = Schema { oid: PUBLIC_OID, name: PUBLIC.to_owned(), owner: OWNER.to_owned() };
+        // As in PostgreSQL 15: the owner of the database owns this schema, and all others may only use it.
+        let public = Schema { oid: PUBLIC_OID, name: PUBLIC.to_owned(), owner: DATABASE_OWNER };
+        let item =
+            |grantee, privileges| AclItem { grantee, grantor: DATABASE_OWNER, privileges, options: Privileges::NONE };
+        let list = vec![item(DATABASE_OWNER, AclKind::Schema.all()), item(PUBLIC_ROLE, Privileges::USAGE)];
         CatalogState {
             version: 0,
             schemas: BTreeMap::from([(PUBLIC.to_owned(), public)]),
@@ -52,6 +81,8 @@ impl CatalogState {
             routines: BTreeMap::new(),
             overloads: BTreeMap::new(),
             comments: BTreeMap::new(),
+            rights: BTreeMap::from([((PUBLIC_OID, 0), Arc::new(Acl::of(list)))]),
+            default_rights: BTreeMap::new(),
         }
     }
 
@@ -207,9 +238,72 @@ impl CatalogState {
         self.add(relation)
     }
 
-    /// Removes all comments on an object and its columns.
+    /// Removes all comments and access control lists of an object and its columns.
     pub fn forget(&mut self, oid: u32) {
         self.comments.retain(|(of, _), _| *of != oid);
+        self.rights.retain(|(of, _), _| *of != oid);
+        self.default_rights.retain(|(_, schema, _), _| *schema != oid);
+    }
+
+    /// Removes the access control list of a column that is dropped.
+    pub fn forget_column(&mut self, oid: u32, column: i16) {
+        self.rights.remove(&(oid, column));
+    }
+
+    /// Returns the access control list that an object or a column has of its own.
+    pub fn own_acl(&self, oid: u32, column: i16) -> Option<&Arc<Acl>> {
+        self.rights.get(&(oid, column))
+    }
+
+    /// Returns the columns of a relation that have lists of their own, by attribute number.
+    pub fn columns_with_acl(&self, oid: u32) -> impl Iterator<Item = i16> {
+        self.rights
+            .range((oid, i16::MIN)..=(oid, i16::MAX))
+            .map(|((_, column), _)| *column)
+            .filter(|column| *column != 0)
+    }
+
+    /// Returns all access control lists, by object and column.
+    pub fn acls(&self) -> impl Iterator<Item = (u32, i16, &Arc<Acl>)> {
+        self.rights.iter().map(|((oid, column), list)| (*oid, *column, list))
+    }
+
+    /// Sets the access control list of an object or a column; `None` makes it the default one.
+    pub fn set_acl(&mut self, oid: u32, column: i16, list: Option<Acl>) {
+        match list {
+            Some(list) => drop(self.rights.insert((oid, column), Arc::new(list))),
+            None => drop(self.rights.remove(&(oid, column))),
+        }
+    }
+
+    /// Returns all default privileges.
+    pub fn default_rights(&self) -> impl Iterator<Item = (&DefaultRightsKey, &DefaultRights)> {
+        self.default_rights.iter()
+    }
+
+    /// Returns default privileges.
+    pub fn default_right(&self, key: DefaultRightsKey) -> Option<&DefaultRights> {
+        self.default_rights.get(&key)
+    }
+
+    /// Sets default privileges; `None` removes them.
+    pub fn set_default_rights(&mut self, key: DefaultRightsKey, rights: Option<DefaultRights>) {
+        match rights {
+            Some(rights) => drop(self.default_rights.insert(key, rights)),
+            None => drop(self.default_rights.remove(&key)),
+        }
+    }
+
+    /// Returns the access control list of a new object; `None` for the default one of its kind.
+    pub fn acl_of_new(&self, kind: AclKind, owner: u32, schema: u32) -> Option<Acl> {
+        let of = |schema: u32| self.default_rights.get(&(owner, schema, kind)).map(|rights| &rights.list);
+        let (everywhere, here) = (of(0), of(schema).filter(|_| schema != 0));
+        if everywhere.is_none() && here.is_none() {
+            return None;
+        }
+        let built_in = Acl::default_of(kind, owner);
+        let list = everywhere.unwrap_or(&built_in).with(here.unwrap_or(&Acl::default())).sorted();
+        (!list.is_same(&built_in)).then_some(list)
     }
 
     /// Sets the comment on an object or a column; `None` removes it.

@@ -7,6 +7,7 @@ use crate::bind::{Binder, BoundChange, BoundQuery, as_result, converted, has_res
 use crate::change::Modify;
 use crate::plan::{ColumnInfo, Plan, TableUse};
 use crate::planner::{Planner, RowPlan, TableSizes};
+use catalog::rights::RelationNeed;
 use catalog::{CatalogState, Routine, RoutineBody, SessionContext, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct BodyStatement {
     pub work: BodyWork,
     /// Locks on tables that the statement takes before it begins.
     pub uses: Vec<TableUse>,
+    /// Rights that it needs.
+    pub needs: Vec<RelationNeed>,
     /// Tables that it names.
     pub tables: Vec<Arc<TableInfo>>,
     /// True if its rows are the routine's result.
@@ -165,6 +168,6 @@ fn planned(
             BodyWork::Change(Box::new(modify))
         }
     };
-    let (uses, tables, sizes) = (binder.take_uses(), binder.take_tables(), planner.into_sizes());
-    Ok(BodyStatement { work, uses, tables, is_result, sizes })
+    let (uses, needs, tables) = (binder.take_uses(), binder.take_needs(), binder.take_tables());
+    Ok(BodyStatement { work, uses, needs, tables, is_result, sizes: planner.into_sizes() })
 }

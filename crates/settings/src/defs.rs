@@ -620,7 +620,7 @@ pub static DEFS: &[SettingDef] = &[
     ),
     inert("random_page_cost", "4", ValueType::Real),
     inert("recursive_worktable_factor", "10", ValueType::Real),
-    def("role", "none", ValueType::OneOf(&["none"]), "Sets the current role."),
+    def("role", "none", ValueType::Text, "Sets the current role."),
     inert("row_security", "on", ValueType::Switch),
     def(
         SEARCH_PATH,
@@ -644,13 +644,7 @@ pub static DEFS: &[SettingDef] = &[
         "Shows the server version.",
     ),
     def("server_version_num", "150000", ValueType::Fixed, "Shows the server version as an integer."),
-    told(
-        "session_authorization",
-        "session_authorization",
-        "postgres",
-        ValueType::Fixed,
-        "Shows the session user name.",
-    ),
+    told("session_authorization", "session_authorization", "postgres", ValueType::Text, "Sets the session user name."),
     def(
         "session_replication_role",
         "origin",

@@ -5,21 +5,27 @@
 //! **Invariant:** a change is seen by every connection that begins after it. The first role always exists and is always
 //! a superuser. No password is kept, only its verifier.
 //!
-//! Privileges on tables do not exist yet: every role may do everything with them. Only changes of roles, and settings
-//! that require a superuser, are restricted.
+//! A role is known by its OID wherever it is stored, so a role that is renamed keeps what it has. Rights on tables and
+//! other objects are in the catalog.
 
 pub mod change;
+mod members;
+mod predefined;
+
+pub use members::Membership;
+pub use predefined::{CHECKPOINT, DATABASE_OWNER, READ_ALL_DATA, SIGNAL_BACKEND, WRITE_ALL_DATA, is_predefined};
 
 use locked::RwLocked;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Name of the role that always exists.
 pub const FIRST: &str = "postgres";
-/// OIDs of that role, as in PostgreSQL, and of the first role that a user creates.
-const FIRST_OID: u32 = 10;
+/// OID of that role, as in PostgreSQL.
+pub const FIRST_OID: u32 = 10;
+/// OID of the first role that a user creates.
 const NEXT_OID: u32 = 16_384;
 
 /// Function that makes a password into its verifier; `None` if the system gives no random bytes.
@@ -35,12 +41,18 @@ pub struct Roles {
     /// Number of OIDs that were given, shared with the copies of transactions: a role keeps the OID that its own
     /// transaction has seen.
     numbers: Arc<AtomicU32>,
+    /// Version of the state. States that differ have different versions.
+    version: AtomicU64,
+    /// Number of versions that were given, shared with the copies of transactions.
+    versions: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct RolesState {
     /// Roles by name. Each is shared with the copies of transactions.
     roles: BTreeMap<Arc<str>, Arc<Role>>,
+    /// Names of the roles, by OID.
+    names: HashMap<u32, Arc<str>>,
     /// Settings by `ALTER DATABASE SET`, by database.
     databases: HashMap<String, SettingList>,
 }
@@ -61,8 +73,10 @@ pub struct Role {
     pub may_create_roles: bool,
     /// True for `CREATEDB`: the role may create databases, once there can be more than one.
     pub may_create_databases: bool,
-    /// True for `INHERIT`: the role has the rights of the roles it is a member of, once there are members.
+    /// True for `INHERIT`: the role has the rights of the roles that it is a member of.
     pub inherits: bool,
+    /// Roles that the role is a member of.
+    pub member_of: Vec<Membership>,
     /// Limit on the role's sessions; -1: no limit.
     pub connections_max: i32,
     /// Verifier of the password, as PostgreSQL writes it; without one, no password is right.
@@ -84,6 +98,7 @@ impl Default for Role {
             may_create_roles: false,
             may_create_databases: false,
             inherits: true,
+            member_of: Vec::new(),
             connections_max: -1,
             password: None,
             is_expired: false,
@@ -106,11 +121,32 @@ impl Role {
     }
 }
 
+impl RolesState {
+    fn insert(&mut self, name: &str, role: Role) {
+        let name: Arc<str> = name.into();
+        self.names.insert(role.oid, Arc::clone(&name));
+        self.roles.insert(name, Arc::new(role));
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        let Some(role) = self.roles.remove(name) else { return false };
+        self.names.remove(&role.oid);
+        true
+    }
+
+    /// Returns the role with this OID.
+    fn numbered(&self, oid: u32) -> Option<&Role> {
+        self.roles.get(self.names.get(&oid)?).map(|role| &**role)
+    }
+}
+
 impl Roles {
-    /// Creates the roles of a fresh server: `postgres` alone, without a password.
+    /// Creates the roles of a fresh server: `postgres`, without a password, and the predefined roles, which cannot log
+    /// in.
     pub fn of_a_fresh_server() -> Roles {
         let roles = Roles::default();
-        roles.write().roles.insert(FIRST.into(), Arc::new(Role::first()));
+        roles.put(FIRST, Role::first());
+        predefined::all().for_each(|(name, role)| roles.put(name, role));
         roles
     }
 
@@ -122,8 +158,28 @@ impl Roles {
 
     /// Copies the roles, for a transaction to change.
     fn copy(&self) -> Roles {
-        let state = RwLock::new(self.read().clone());
-        Roles { state, hash: self.hash.clone(), changing: Mutex::default(), numbers: Arc::clone(&self.numbers) }
+        Roles {
+            state: RwLock::new(self.read().clone()),
+            hash: self.hash.clone(),
+            changing: Mutex::default(),
+            numbers: Arc::clone(&self.numbers),
+            version: AtomicU64::new(self.next_version()),
+            versions: Arc::clone(&self.versions),
+        }
+    }
+
+    /// Returns the version of the roles: while it stays the same, so do all roles and memberships.
+    pub fn version(&self) -> u64 {
+        self.version.load(Relaxed)
+    }
+
+    fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Gives the roles, which the caller has changed and still keeps locked, a new version.
+    fn note_change(&self) {
+        self.version.store(self.next_version(), Relaxed);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, RolesState> {
@@ -145,17 +201,30 @@ impl Roles {
         if role.oid == 0 {
             role.oid = state.roles.get(name).map_or_else(|| self.number(), |before| before.oid);
         }
-        state.roles.insert(name.into(), Arc::new(role));
+        state.insert(name, role);
+        self.note_change();
     }
 
     /// Removes a role; returns true if there was one.
     pub fn remove(&self, name: &str) -> bool {
-        self.write().roles.remove(name).is_some()
+        let mut state = self.write();
+        self.note_change();
+        state.remove(name)
     }
 
     /// Returns the role of this name.
     pub fn get(&self, name: &str) -> Option<Role> {
         self.read().roles.get(name).map(|role| Role::clone(role))
+    }
+
+    /// Returns the OID of the role of this name.
+    pub fn oid_of(&self, name: &str) -> Option<u32> {
+        self.read().roles.get(name).map(|role| role.oid)
+    }
+
+    /// Returns the name of the role with this OID.
+    pub fn name_of(&self, oid: u32) -> Option<Arc<str>> {
+        self.read().names.get(&oid).cloned()
     }
 
     /// Returns all roles, by name.
@@ -171,6 +240,7 @@ impl Roles {
     /// Sets the settings with which sessions of a database begin.
     pub fn put_database(&self, database: &str, settings: SettingList) {
         self.write().databases.insert(database.to_owned(), settings);
+        self.note_change();
     }
 
     /// Returns the SCRAM verifier of a password, or the text itself if it is one already.

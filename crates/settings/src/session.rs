@@ -139,6 +139,9 @@ const OF_TRANSACTION: [(&str, &str); 3] = [
     ("transaction_deferrable", "default_transaction_deferrable"),
 ];
 
+/// Settings that name roles, which `RESET ALL` leaves as they are.
+const OF_ROLES: [&str; 3] = ["role", "session_authorization", "is_superuser"];
+
 /// Returns the name of a transaction characteristic, in any case.
 pub fn of_transaction(name: &str) -> Option<&'static str> {
     OF_TRANSACTION.into_iter().map(|(own, _)| own).find(|own| own.eq_ignore_ascii_case(name))
@@ -358,10 +361,28 @@ impl Settings {
         }
     }
 
+    /// Returns true if the current role is a superuser.
+    pub fn is_superuser(&self) -> bool {
+        self.is_superuser
+    }
+
+    /// Takes over if the current role is a superuser. No transaction undoes that: it follows from the role.
+    pub fn set_superuser(&mut self, is_superuser: bool) {
+        if self.is_superuser == is_superuser {
+            return;
+        }
+        self.is_superuser = is_superuser;
+        if let Some(at) = position("is_superuser") {
+            self.put(at, Cow::Borrowed(if is_superuser { "on" } else { "off" }));
+            self.note(at);
+        }
+    }
+
     /// Sets all settings back to their defaults: `RESET ALL`.
     pub fn reset_all(&mut self) {
         for at in 0..self.values.len() {
-            let is_of_transaction = DEFS.get(at).is_some_and(|def| of_transaction(def.name).is_some());
+            let stays = |def: &SettingDef| of_transaction(def.name).is_some() || OF_ROLES.contains(&def.name);
+            let is_of_transaction = DEFS.get(at).is_some_and(stays);
             if self.values[at] != self.resets[at] && !is_of_transaction {
                 self.change(at, self.resets[at].clone(), false);
             }

@@ -13,6 +13,10 @@ impl SqlState {
     pub const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
     /// `01000`
     pub const WARNING: SqlState = SqlState("01000");
+    /// `01006`
+    pub const PRIVILEGE_NOT_REVOKED: SqlState = SqlState("01006");
+    /// `01007`
+    pub const PRIVILEGE_NOT_GRANTED: SqlState = SqlState("01007");
     /// `02000`
     pub const NO_DATA: SqlState = SqlState("02000");
     /// `08006`
@@ -246,6 +250,8 @@ impl SqlState {
     const ALL: &[SqlState] = &[
         SqlState::SUCCESSFUL_COMPLETION,
         SqlState::WARNING,
+        SqlState::PRIVILEGE_NOT_REVOKED,
+        SqlState::PRIVILEGE_NOT_GRANTED,
         SqlState::NO_DATA,
         SqlState::CONNECTION_FAILURE,
         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,

@@ -258,6 +258,7 @@ impl Binder<'_> {
                     return Err(self.at_name(error, written));
                 }
                 found = Some((value.clone(), column.kind));
+                self.note_reads(value, scope);
                 // Stored texts follow renames of their tables and columns, so the object behind each name is noted.
                 if let Some(table) = &relation.table {
                     self.note(name.span, || NameTarget::Column(table.oid, column.number));

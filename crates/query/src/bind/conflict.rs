@@ -36,6 +36,14 @@ impl Binder<'_> {
                 })?]
             }
         };
+        // Columns of an arbiter are read, by whatever name it is found.
+        if let (Some(need), false) = (own.need, matches!(arbiter, Arbiter::Any)) {
+            for at in &arbiters {
+                if let Some(index) = table.table.indexes().get(*at) {
+                    self.note_columns_read(need, table, &index.columns);
+                }
+            }
+        }
         let update = match action {
             OnConflictAction::Nothing => None,
             OnConflictAction::Update(..) if matches!(arbiter, Arbiter::Any) => {
@@ -50,9 +58,12 @@ impl Binder<'_> {
                 let mut scope = NameScope::default();
                 let width = table.columns.len();
                 scope.add(own.clone(), width + 1)?;
-                scope.add(table_relation(table, "excluded".to_owned(), width + 1), width)?;
+                // Reading the proposed row needs the same right as reading the existing one.
+                let proposed = table_relation(table, "excluded".to_owned(), width + 1);
+                scope.add(FromRelation { need: own.need, ..proposed }, width)?;
                 scope.clause.set(Clause::Update);
                 let assignments = self.assignments(assignments, table, &scope)?;
+                self.need_update(&scope, table, &assignments);
                 let condition = match condition {
                     Some(condition) => Some(self.condition(self.expr(condition, &scope)?, "WHERE")?),
                     None => None,

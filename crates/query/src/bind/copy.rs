@@ -3,6 +3,7 @@
 //! **Invariant:** a file or program of the server's machine is never touched.
 
 use super::from::input;
+use super::needs::numbers_of;
 use super::write::BoundChange;
 use super::{Binder, settled};
 use crate::change::Modify;
@@ -11,6 +12,7 @@ use crate::copy::{CopyColumns, CopyOptions};
 use crate::plan::{ColumnInfo, Expr, Hold, InputKind, Plan, Slots};
 use crate::rewrite::from_clause;
 use catalog::TableInfo;
+use catalog::acl::Privileges;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -76,6 +78,8 @@ impl Binder<'_> {
         let options = CopyOptions::of(options, self.text, true)?;
         let table = self.table(table_name)?;
         let places = self.copied_columns(&table, columns)?;
+        let need = self.need(table.oid, Privileges::INSERT);
+        self.extend_need(need, |need| need.inserts = numbers_of(&table, &places));
         let mut defaults = Vec::new();
         for at in (0..table.columns.len()).filter(|at| !places.contains(at)) {
             match self.default(&table, at)? {
@@ -102,6 +106,8 @@ impl Binder<'_> {
             CopyOf::Table(name, columns) => {
                 let table = self.table(name)?;
                 let places = self.copied_columns(&table, columns)?;
+                let need = self.need(table.oid, Privileges::SELECT);
+                self.note_columns_read(need, &table, &places);
                 let names: Vec<String> = places.iter().map(|at| table.columns[*at].name.clone()).collect();
                 let kinds = places.iter().map(|at| table.columns[*at].kind).collect();
                 (CopySource::Query(Box::new(whole(&table, places))), names, kinds, Some(table))

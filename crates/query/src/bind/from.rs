@@ -3,6 +3,7 @@
 use super::{Binder, Clause, FromRelation, NameScope, NameTarget, Visibility, columns_of, settled};
 use crate::plan::{ColumnInfo, InputKind, JoinGroup, JoinInput, Plan, Slots, slots_of_plan};
 use catalog::TableInfo;
+use catalog::acl::Privileges;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
@@ -49,8 +50,10 @@ impl Binder<'_> {
         let width = columns.len();
         let is_keyed = table.columns.first().is_some_and(|column| column.not_null);
         let relation = self.relation(name, alias, columns, first, None)?;
+        // A function in FROM has no OID, and is nobody's to refuse.
+        let need = (table.oid != 0).then(|| self.need(table.oid, Privileges::SELECT));
         let (own, system) = (alias.is_none().then_some(table.oid), is_keyed.then_some(table.oid));
-        scope.add(FromRelation { own, system, ..relation }, width)?;
+        scope.add(FromRelation { own, system, need, ..relation }, width)?;
         let plan = Box::new(Plan::System(Arc::clone(table)));
         Ok(input(InputKind::Query { plan, is_lateral: false }, first, width, Slots::default()))
     }
@@ -96,15 +99,18 @@ impl Binder<'_> {
                 let width = table.columns.len() + 1;
                 let relation = self.relation(&table.name, alias, columns_of(&table), first, Some(&table))?;
                 self.note(Binder::span_of(name), || NameTarget::Relation(table.oid));
-                scope.add(FromRelation { own: alias.is_none().then_some(table.oid), ..relation }, width)?;
+                let (own, need) = (alias.is_none().then_some(table.oid), Some(self.need_in_from(table.oid, name)));
+                scope.add(FromRelation { own, need, ..relation }, width)?;
                 Ok(input(InputKind::Table(table), first, width, Slots::default()))
             }
             catalog::Relation::View(view) => {
+                let need = Some(self.need_in_from(view.oid, name));
                 let bound = self.view(&view)?;
                 let width = bound.columns.len();
                 let relation = self.relation(&view.name, alias, bound.columns, first, None)?;
                 self.note(Binder::span_of(name), || NameTarget::Relation(view.oid));
-                scope.add(FromRelation { own: alias.is_none().then_some(view.oid), ..relation }, width)?;
+                let own = alias.is_none().then_some(view.oid);
+                scope.add(FromRelation { own, need, ..relation }, width)?;
                 Ok(input(of_query(bound.plan), first, width, Slots::default()))
             }
             other @ catalog::Relation::Index { .. } => {

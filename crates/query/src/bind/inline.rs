@@ -112,6 +112,7 @@ impl<'c> Binder<'c> {
         columns.iter_mut().for_each(|column| column.kind = super::settled(column.kind));
         let plan = super::as_result(&inner, plan, &columns, routine, self.catalog)?;
         inner.take_tables().iter().for_each(|table| self.names(table));
+        self.needs.borrow_mut().extend(inner.take_needs());
         Ok(Some(plan))
     }
 

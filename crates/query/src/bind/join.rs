@@ -129,6 +129,7 @@ impl Binder<'_> {
                 // The use is noted without a position, since the text does not name the column of each side.
                 self.note(Span::NOWHERE, || NameTarget::Column(column.table, column.number));
             }
+            [left, right].into_iter().for_each(|(_, value)| self.note_reads(value, scope));
             let typed = |(column, value): &SideColumn| Typed::new(value.clone(), column.kind);
             let common = types::ops::common_kind(&[left.0.kind.kind, right.0.kind.kind], "JOIN/USING")?;
             conditions.push(self.operator("=", Some(typed(left)), typed(right))?.expr);
@@ -169,6 +170,7 @@ impl Binder<'_> {
             own: None,
             system: None,
             is_value: false,
+            need: None,
         });
     }
 

@@ -97,6 +97,7 @@ impl Binder<'_> {
             if let Expr::Column(slot) = value {
                 scope.uses.borrow_mut().push((*slot, name.span));
             }
+            self.note_reads(value, scope);
             (column.name.clone(), Typed::new(value.clone(), column.kind))
         };
         Ok(Some(values.map(value).collect()))

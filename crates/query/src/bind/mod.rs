@@ -21,6 +21,7 @@ mod json;
 pub mod kept;
 mod names;
 mod near;
+mod needs;
 mod once;
 mod place;
 mod query;
@@ -41,6 +42,7 @@ use crate::change::Modify;
 use crate::plan::ColumnInfo;
 use crate::plan::{Expr, Hold, Plan, QueryCopies, SetCall, TableUse, is_same, is_same_set, new_id};
 use catalog::SessionContext;
+use catalog::rights::RelationNeed;
 use catalog::{CatalogState, Routine, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::cell::{Cell, RefCell};
@@ -94,6 +96,10 @@ pub struct Binder<'c> {
     /// Objects of names, if the caller asked for them by [`Binder::noting`].
     notes: RefCell<Option<Vec<NameReference>>>,
     views: ViewExpansion,
+    /// Rights that the statement needs so far.
+    needs: RefCell<Vec<RelationNeed>>,
+    /// True for the text of a stored definition: its names were checked when it was made.
+    is_stored: bool,
     /// Position of the name of the statement's target table, which never refers to a `WITH` query.
     target: Cell<Option<u32>>,
     /// Hash of the names in the subquery that is being bound.
@@ -171,6 +177,8 @@ pub struct FromRelation {
     pub system: Option<u32>,
     /// True for a function's values, where the whole row is the value of its column.
     pub is_value: bool,
+    /// Place of the rights that the statement needs on the relation; `None` for one that needs none.
+    pub need: Option<usize>,
 }
 
 /// Visibility of a relation.
@@ -208,6 +216,7 @@ impl FromRelation {
             own,
             system: None,
             is_value: false,
+            need: None,
         }
     }
 }
@@ -292,6 +301,8 @@ impl<'c> Binder<'c> {
             uses: RefCell::default(),
             notes: RefCell::default(),
             views: ViewExpansion::Expanded(Vec::new()),
+            needs: RefCell::default(),
+            is_stored: false,
             target: Cell::default(),
             names: Cell::new(0),
             named: RefCell::default(),

@@ -100,6 +100,9 @@ impl Binder<'_> {
             let message = format!("permission denied: \"{}\" is a system catalog", wanted.name);
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
+        if let Some(schema) = &wanted.schema {
+            self.check_usage(schema, name)?;
+        }
         let found = self.find(&wanted).ok_or_else(|| self.at_name(no_relation(&wanted), name))?;
         if let Relation::Table(table) = found {
             self.names(table);
@@ -145,11 +148,12 @@ impl Binder<'_> {
         }
         let inner = Binder::new(self.catalog, &view.path, &view.text, self.env, Vec::new());
         let views = ViewExpansion::Expanded(outer.iter().copied().chain([view.oid]).collect());
-        let inner = Binder { views, ..inner };
+        let inner = Binder { views, ..inner }.of_stored_text();
         // Positions in its errors would point into the view's text instead of the statement's, so they are dropped.
         let bound = syntax::grammar::query(&view.text).and_then(|query| inner.query(&query, None));
         let bound = bound.map_err(SqlError::nowhere);
         inner.take_tables().iter().for_each(|table| self.names(table));
+        self.need_as_owner(view, &inner);
         let mut bound = bound?;
         let height = inner.height.get() + 1;
         statement::stack::check_queries(height)?;

@@ -581,6 +581,7 @@ impl Binder<'_> {
                 if let Expr::Column(slot) = value {
                     scope.uses.borrow_mut().push((*slot, place));
                 }
+                self.note_reads(value, scope);
                 items.push((column.clone(), value.clone()));
             }
         }

@@ -38,7 +38,10 @@ impl Binder<'_> {
         }
         let mut columns = self.columns_of_routine(&routine, alias)?;
         let (first, is_value) = (scope.width, columns.len() == 1);
-        if !is_numbered && let Some(plan) = self.inlined_rows(&routine, &arguments)? {
+        if !is_numbered
+            && self.may_execute(&routine)
+            && let Some(plan) = self.inlined_rows(&routine, &arguments)?
+        {
             let width = columns.len();
             let relation = self.relation(&routine.name, alias, columns, first, None)?;
             scope.add(FromRelation { is_value, ..relation }, width)?;

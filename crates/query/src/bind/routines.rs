@@ -7,6 +7,8 @@
 use super::sets::has_set;
 use super::{Binder, Clause, NameScope, NameTarget};
 use crate::plan::{Expr, RoutineCall, SetCall, SetFunction, Typed};
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
 use catalog::{Routine, RoutineKind, RoutineResult};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::{pulse, refuse};
@@ -92,6 +94,9 @@ impl Binder<'_> {
             [database, schema, name] if **database == *catalog::DATABASE => (Some(&**schema), name),
             _ => return Ok(CallMeaning::Unknown),
         };
+        if let Some(schema) = schema {
+            self.check_usage(schema, &call.name)?;
+        }
         let named = self.routines_named(schema, name);
         if named.is_empty() || call.is_star {
             return Ok(CallMeaning::Unknown);
@@ -209,12 +214,18 @@ impl Binder<'_> {
     fn default_of_parameter(&self, parameter: &catalog::RoutineParameter) -> SqlResult<Typed> {
         let text = parameter.default.as_deref().ok_or_else(twice)?;
         let to = SqlType::from(parameter.kind);
-        let inner = Binder::new(self.catalog, self.path, text, self.env, Vec::new());
+        let inner = Binder::new(self.catalog, self.path, text, self.env, Vec::new()).of_stored_text();
         let value = syntax::grammar::expression(text)
             .and_then(|tree| inner.expr(&tree, &NameScope::default()))
             .and_then(|value| inner.coerce(value, to, CastContext::Assignment));
         inner.take_tables().iter().for_each(|table| self.names(table));
         value.map_err(SqlError::nowhere)
+    }
+
+    /// Returns true if the current role may call a routine, so that its body may take the place of the call.
+    pub(super) fn may_execute(&self, routine: &Routine) -> bool {
+        Rights::of_session(self.catalog, self.env)
+            .is_none_or(|rights| rights.on(routine.securable()).has(Privileges::EXECUTE))
     }
 
     /// Binds a call of a stored function in an expression.
@@ -235,7 +246,9 @@ impl Binder<'_> {
         if routine.is_set {
             return self.routine_as_set(call, routine, arguments, kind, scope);
         }
-        if let Some(value) = self.inlined(&routine, &arguments)? {
+        if self.may_execute(&routine)
+            && let Some(value) = self.inlined(&routine, &arguments)?
+        {
             return Ok(value);
         }
         Ok(Typed::new(of_call(routine, arguments), kind))

@@ -12,6 +12,7 @@ use crate::plan::{
     slots_of, split,
 };
 use crate::rewrite::{from_clause, pull_up};
+use catalog::acl::Privileges;
 use engine::{RowLock, TableLock, Wait};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
@@ -447,6 +448,9 @@ impl Binder<'_> {
                 continue;
             }
             found = true;
+            if let Some(need) = relation.need {
+                self.extend_need(need, |need| need.privileges |= Privileges::UPDATE);
+            }
             let Some(table) = &relation.table else {
                 return Err(match of.filter(|_| is_join) {
                     Some(of) => self.at(refused("cannot be applied to a join"), of),

@@ -9,9 +9,9 @@ use types::datum::Datum;
 use types::ops::CastContext;
 
 impl Binder<'_> {
-    /// Returns a call of `nextval` for the sequence with this OID.
+    /// Returns the next value of an identity column's sequence. Whoever may write to the table may take it.
     pub fn next_number(&self, sequence: u32) -> Expr {
-        Expr::Sequence { call: SequenceCall::Next, arguments: vec![Expr::Constant(Datum::Oid(sequence))] }
+        Expr::Sequence { call: SequenceCall::Identity, arguments: vec![Expr::Constant(Datum::Oid(sequence))] }
     }
 
     pub(crate) fn sequence_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
@@ -58,6 +58,7 @@ impl Binder<'_> {
         let argument = argument.map_err(|_| super::functions::no_function(name, &[own]))?.expr;
         match &argument {
             Expr::Constant(Datum::Text(written)) => {
+                self.check_written_usage(written)?;
                 let relation = self.catalog.relation_written(self.path, written);
                 let relation = relation.map_err(|error| self.at_place(error, place))?;
                 if is_literal {

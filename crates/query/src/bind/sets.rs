@@ -37,6 +37,7 @@ pub(super) fn fields_of(name: &str) -> &'static [&'static str] {
     match name {
         "json_each" | "json_each_text" => &["key", "value"],
         "pg_options_to_table" => &["option_name", "option_value"],
+        "aclexplode" => &["grantor", "grantee", "privilege_type", "is_grantable"],
         "_pg_expandarray" => &["x", "n"],
         _ => &[],
     }
@@ -165,6 +166,15 @@ impl Binder<'_> {
         if name == "pg_options_to_table" {
             let names = of_items("[option names]", arguments.clone(), Kind::Text)?;
             return Ok(vec![names, of_items("[option values]", arguments, Kind::Text)?]);
+        }
+        if name == "aclexplode" {
+            let of = |function: &str, kind: Kind| of_items(function, arguments.clone(), kind);
+            return Ok(vec![
+                of("[acl grantors]", Kind::Oid)?,
+                of("[acl grantees]", Kind::Oid)?,
+                of("[acl privileges]", Kind::Text)?,
+                of("[acl options]", Kind::Bool)?,
+            ]);
         }
         if name != "_pg_expandarray" {
             let kind = if name == "json_each" { Kind::Json } else { Kind::Text };

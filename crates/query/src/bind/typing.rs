@@ -96,6 +96,7 @@ impl Binder<'_> {
                         && name.bytes().any(|byte| !byte.is_ascii_digit())
                         && let Ok(relation) = self.catalog.relation_written(self.path, &name) =>
                 {
+                    self.check_written_usage(&name).map_err(|error| self.at_place(error, place))?;
                     self.note(place, || NameTarget::Literal(relation.oid()));
                     return Ok(Typed::new(Expr::Constant(Datum::Oid(relation.oid())), to));
                 }

@@ -1,5 +1,6 @@
 //! Data-modifying statements: `INSERT`, `UPDATE`, `DELETE`, `RETURNING`, also in `WITH`.
 
+use super::needs::numbers_of;
 use super::place::start;
 use super::subquery::first_of;
 use super::{Binder, BoundQuery, Clause, FromRelation, NameScope, columns_of};
@@ -7,6 +8,7 @@ use crate::change::{Assignments, Change, ChangeTarget, Modify, NewValue};
 use crate::plan::{ColumnInfo, Expr, Hold, Plan, Typed, all_of, split};
 use crate::rewrite::{from_clause, pull_up};
 use catalog::TableInfo;
+use catalog::acl::Privileges;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{self, CommonStatement, ExprKind, FromItem, Indirection, InsertColumn, InsertSource, Overriding};
@@ -36,10 +38,11 @@ impl Binder<'_> {
             let table = self.table_in_query(name).map_err(|error| self.at_name(error, name))?;
             let named = alias.as_ref().and_then(|alias| alias.name.as_deref()).unwrap_or(&table.name).to_owned();
             let places = self.places(&table, columns)?;
-            let input = match source {
+            let need = self.need(table.oid, Privileges::INSERT);
+            let (input, width) = match source {
                 InsertSource::Default => {
                     let all = (0..table.columns.len()).map(|at| self.default(&table, at)).collect::<SqlResult<_>>()?;
-                    Plan::Values(vec![all])
+                    (Plan::Values(vec![all]), 0)
                 }
                 InsertSource::Query(source) => {
                     self.inserted(&table, (&places, columns), *overriding, source).map_err(|error| {
@@ -51,7 +54,10 @@ impl Binder<'_> {
                 }
             };
             let own = alias.is_none().then_some(table.oid);
-            let relation = FromRelation { own, ..table_relation(&table, named, 0) };
+            // Columns without a value in the statement get their defaults, for which no right is needed.
+            let inserts = numbers_of(&table, places.get(..width).unwrap_or(&places));
+            self.extend_need(need, |need| need.inserts = inserts);
+            let relation = FromRelation { own, need: Some(need), ..table_relation(&table, named, 0) };
             let conflict = on_conflict.as_ref().map(|on| self.on_conflict(on, &table, &relation));
             let conflict = conflict.transpose()?.map(Box::new);
             let mut scope = NameScope::default();
@@ -105,14 +111,15 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds the rows to insert, with all columns in the table's order.
+    /// Binds the rows to insert, with all columns in the table's order. Returns them with the number of their values in
+    /// the statement.
     fn inserted(
         &self,
         table: &TableInfo,
         (places, named): (&[usize], &[InsertColumn]),
         overriding: Option<Overriding>,
         source: &ast::Query,
-    ) -> SqlResult<Plan> {
+    ) -> SqlResult<(Plan, usize)> {
         let ast::Query { with, body, order_by, limit, locking, span: _ } = source;
         let ast::Limit { count: limit, offset, with_ties } = limit;
         let is_plain = with.is_none()
@@ -158,7 +165,7 @@ impl Binder<'_> {
                 };
                 bound.push(values.into_iter().enumerate().map(or_default).collect::<SqlResult<_>>()?);
             }
-            return Ok(Plan::Values(bound));
+            return Ok((Plan::Values(bound), rows.first().map_or(0, Vec::len)));
         }
         self.is_top.set(false);
         let mut query = self.query(source, None)?;
@@ -183,7 +190,8 @@ impl Binder<'_> {
         }
         let or_default = |(at, value): (usize, Option<Expr>)| value.map_or_else(|| self.default(table, at), Ok);
         let columns = values.into_iter().enumerate().map(or_default).collect::<SqlResult<_>>()?;
-        Ok(Plan::Project { input: Box::new(query.plan), columns })
+        let width = query.columns.len();
+        Ok((Plan::Project { input: Box::new(query.plan), columns }, width))
     }
 
     /// True if an INSERT stores the given value. An identity column may refuse it, or ignore it in favour of its
@@ -290,6 +298,7 @@ impl Binder<'_> {
             let (mut target, scope) = self.target(table, from, condition.as_ref())?;
             scope.clause.set(Clause::Update);
             let assignments = self.assignments(assignments, &target.table, &scope)?;
+            self.need_update(&scope, &target.table, &assignments);
             let returning = self.returning(returning, &scope)?;
             let rules = self.rules(&target.table, true)?;
             if rules.is_none() && returning.is_none() {
@@ -305,6 +314,9 @@ impl Binder<'_> {
         let ast::Delete { with, table, using, condition, returning, span: _ } = delete;
         self.behind_with(with.as_ref(), || {
             let (mut target, scope) = self.target(table, using, condition.as_ref())?;
+            if let Some(need) = target_need(&scope) {
+                self.extend_need(need, |need| need.privileges |= Privileges::DELETE);
+            }
             let returning = self.returning(returning, &scope)?;
             let rules = self.rules(&target.table, true)?;
             if rules.is_none() && returning.is_none() {
@@ -313,6 +325,15 @@ impl Binder<'_> {
             self.will_hold(&target.table, Hold::Write);
             Ok(written(Change::Delete { target, rules }, returning))
         })
+    }
+
+    /// Notes that the statement updates these columns of its target, the first relation of the scope.
+    pub(super) fn need_update(&self, scope: &NameScope<'_>, table: &TableInfo, assignments: &Assignments) {
+        let Some(need) = target_need(scope) else { return };
+        self.extend_need(need, |need| {
+            need.privileges |= Privileges::UPDATE;
+            need.updates.extend(numbers_of(table, &assignments.columns));
+        });
     }
 
     /// Binds the rows of one table that a condition selects, and returns the scope for expressions over them. The
@@ -481,6 +502,11 @@ impl Binder<'_> {
         columns.iter_mut().for_each(|column: &mut ColumnInfo| column.kind = super::settled(column.kind));
         Ok(Some((columns, values)))
     }
+}
+
+/// Returns the place of the rights that a change needs on its target, the first relation of the scope.
+fn target_need(scope: &NameScope<'_>) -> Option<usize> {
+    scope.relations.first().and_then(|relation| relation.need)
 }
 
 fn written(change: Change, returning: Returning) -> BoundChange {

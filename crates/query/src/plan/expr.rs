@@ -142,6 +142,8 @@ impl AdvisoryCall {
 pub enum SequenceCall {
     /// `nextval`
     Next,
+    /// Next value of an identity column's sequence, which needs no right on the sequence.
+    Identity,
     /// `currval`
     Current,
     /// `setval`, with two arguments or three.

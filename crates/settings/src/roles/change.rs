@@ -5,7 +5,9 @@
 //! No other transaction changes roles until the commit is decided, and the changes become visible to all sessions after
 //! it. So no session sees changes that may be rolled back, and no changes are lost.
 
-use super::{FIRST, Role, Roles, RolesState, SettingList};
+mod members;
+
+use super::{FIRST, Role, Roles, RolesState, SettingList, is_predefined};
 use crate::class_named;
 use crate::defs::{DEFS, SettingContext, find};
 use crate::value::accepted;
@@ -24,6 +26,12 @@ pub enum RoleChange {
         options: Vec<RoleOptionChange>,
         /// OIDs, one for each name, given when the change is first made: its transaction may have shown them already.
         numbers: Vec<u32>,
+        /// Roles that the new roles become members of: `IN ROLE`.
+        of: Vec<String>,
+        /// Roles that become members of the new roles: `ROLE`.
+        members: Vec<String>,
+        /// Roles that become members with the admin option: `ADMIN`.
+        admins: Vec<String>,
     },
     /// `ALTER ROLE … WITH`
     Alter {
@@ -45,6 +53,28 @@ pub enum RoleChange {
         names: Vec<String>,
         /// True with `IF EXISTS`.
         if_exists: bool,
+    },
+    /// `GRANT role TO role`
+    Grant {
+        /// Names of the granted roles.
+        roles: Vec<String>,
+        /// Names of the new members.
+        members: Vec<String>,
+        /// True for `WITH ADMIN OPTION`.
+        is_admin: bool,
+        /// Name of the grantor; `None` for the current role.
+        grantor: Option<String>,
+    },
+    /// `REVOKE role FROM role`
+    Revoke {
+        /// Names of the roles.
+        roles: Vec<String>,
+        /// Names of the members.
+        members: Vec<String>,
+        /// True for `ADMIN OPTION FOR`: the membership stays.
+        is_admin_only: bool,
+        /// Name of the grantor; `None` for the current role.
+        grantor: Option<String>,
     },
     /// `ALTER … SET` or `RESET` of a role, of a database, or of a role in a database.
     Set {
@@ -84,7 +114,8 @@ pub enum RoleOptionChange {
 pub struct Changed {
     /// All roles, as the transaction sees them.
     pub seen: Arc<Roles>,
-    changes: Vec<RoleChange>,
+    /// Changes, each with the name of the role that has made it.
+    changes: Vec<(String, RoleChange)>,
 }
 
 /// Roles as they are after the commit that is being decided. No other transaction changes roles meanwhile.
@@ -97,7 +128,9 @@ pub struct Decided<'r> {
 impl Decided<'_> {
     /// Makes the roles visible to all sessions once the transaction has committed.
     pub fn publish(self) {
-        *self.roles.write() = self.state;
+        let mut state = self.roles.write();
+        *state = self.state;
+        self.roles.note_change();
     }
 }
 
@@ -115,14 +148,14 @@ impl Changed {
         notices: &mut Vec<(&'static str, SqlError)>,
     ) -> SqlResult<()> {
         let mut change = change.hashed(&self.seen)?;
-        if let RoleChange::Create { names, numbers, options: _ } = &mut change {
+        if let RoleChange::Create { names, numbers, .. } = &mut change {
             *numbers = names.iter().map(|_| self.seen.number()).collect();
         }
         // A copy: queries of earlier statements may still use the state before.
         let seen = Arc::new(self.seen.copy());
         RoleChanger { roles: &seen, user, database, notices }.apply(&change)?;
         self.seen = seen;
-        self.changes.push(change);
+        self.changes.push((user.to_owned(), change));
         Ok(())
     }
 
@@ -130,10 +163,10 @@ impl Changed {
     ///
     /// # Errors
     /// The error of a change that concurrent changes of other transactions no longer allow.
-    pub fn decide<'r>(self, roles: &'r Roles, (user, database): (&str, &str)) -> SqlResult<Decided<'r>> {
+    pub fn decide<'r>(self, roles: &'r Roles, database: &str) -> SqlResult<Decided<'r>> {
         let others = roles.changing.locked();
         let copy = roles.copy();
-        for change in &self.changes {
+        for (user, change) in &self.changes {
             RoleChanger { roles: &copy, user, database, notices: &mut Vec::new() }.apply(change)?;
         }
         let state = copy.state.into_inner().anyway();
@@ -162,6 +195,8 @@ impl RoleChange {
         match self {
             RoleChange::Create { .. } => "CREATE ROLE",
             RoleChange::Drop { .. } => "DROP ROLE",
+            RoleChange::Grant { .. } => "GRANT ROLE",
+            RoleChange::Revoke { .. } => "REVOKE ROLE",
             RoleChange::Set { role: None, .. } => "ALTER DATABASE",
             RoleChange::Alter { .. } | RoleChange::Rename { .. } | RoleChange::Set { .. } => "ALTER ROLE",
         }
@@ -191,7 +226,7 @@ fn exists(name: &str) -> SqlError {
 impl RoleChanger<'_> {
     fn apply(&mut self, change: &RoleChange) -> SqlResult<()> {
         match change {
-            RoleChange::Create { names, options, numbers } => {
+            RoleChange::Create { names, options, numbers, of, members, admins } => {
                 // The first loop refuses the statement as a whole before the second changes anything.
                 for name in names {
                     self.check_name(name)?;
@@ -203,9 +238,19 @@ impl RoleChanger<'_> {
                     let role = self.with(Role::default(), options, "permission denied to create role")?;
                     self.put(name, Some(Role { oid: *number, ..role }));
                 }
-                Ok(())
+                // Whoever may create a role may give it members, and make it one.
+                self.grant(of, names, false, None)?;
+                self.grant(names, admins, true, None)?;
+                self.grant(names, members, false, None)
+            }
+            RoleChange::Grant { roles, members, is_admin, grantor } => {
+                self.grant(roles, members, *is_admin, grantor.as_deref())
+            }
+            RoleChange::Revoke { roles, members, is_admin_only, grantor } => {
+                self.revoke(roles, members, *is_admin_only, grantor.as_deref())
             }
             RoleChange::Alter { name, options } => {
+                self.check_not_reserved(name, "Cannot alter reserved roles.")?;
                 let role = self.role(name)?;
                 // Every role may change its own password.
                 let changes_password_only =
@@ -229,6 +274,7 @@ impl RoleChanger<'_> {
             RoleChange::Rename { name, to } => {
                 let role = self.role(name)?;
                 self.may_change(&role)?;
+                self.check_not_reserved(name, "Role names starting with \"pg_\" are reserved.")?;
                 self.check_name(to)?;
                 if name == self.user {
                     return Err(SqlError::unsupported("to rename the session's user"));
@@ -244,9 +290,13 @@ impl RoleChanger<'_> {
                 Ok(())
             }
             RoleChange::Drop { names, if_exists } => {
+                let own = self.own();
+                if !own.is_superuser && !own.may_create_roles {
+                    return Err(denied("permission denied to drop role"));
+                }
                 for name in names {
                     match self.roles.get(name) {
-                        Some(role) => self.may_change(&role)?,
+                        Some(role) => self.may_drop(&role)?,
                         None if *if_exists => {
                             let message = format!("role \"{name}\" does not exist, skipping");
                             self.notices.push(("NOTICE", SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message)));
@@ -256,13 +306,16 @@ impl RoleChanger<'_> {
                     if name == self.user {
                         return Err(SqlError::new(SqlState::OBJECT_IN_USE, "current user cannot be dropped"));
                     }
-                    if name == FIRST {
+                    if name == FIRST || self.roles.oid_of(name).is_some_and(is_predefined) {
                         let message = format!("cannot drop role {name} because it is required by the database system");
                         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
                     }
                 }
-                for name in names.iter().filter(|name| self.roles.get(name).is_some()) {
-                    self.put(name, None);
+                for name in names {
+                    if let Some(oid) = self.roles.oid_of(name) {
+                        self.put(name, None);
+                        self.forget_memberships(oid);
+                    }
                 }
                 Ok(())
             }
@@ -292,6 +345,14 @@ impl RoleChanger<'_> {
         Ok(())
     }
 
+    fn check_not_reserved(&self, name: &str, detail: &str) -> SqlResult<()> {
+        if !name.starts_with("pg_") {
+            return Ok(());
+        }
+        let message = format!("role name \"{name}\" is reserved");
+        Err(SqlError::new(SqlState::RESERVED_NAME, message).detail(detail))
+    }
+
     fn may_change(&self, role: &Role) -> SqlResult<()> {
         let own = self.own();
         if own.is_superuser {
@@ -302,6 +363,13 @@ impl RoleChanger<'_> {
             Ok(())
         } else {
             Err(denied("permission denied"))
+        }
+    }
+
+    fn may_drop(&self, role: &Role) -> SqlResult<()> {
+        match role.is_superuser && !self.own().is_superuser {
+            true => Err(denied("must be superuser to drop superusers")),
+            false => Ok(()),
         }
     }
 

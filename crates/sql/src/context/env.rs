@@ -27,8 +27,11 @@ pub struct Env {
     pub(crate) catalog_snapshot: Option<Arc<CatalogSnapshot>>,
     /// Start time of the statement, in microseconds since 1970.
     pub statement_us: i64,
-    /// Name of the role.
+    /// Name of the current role, whose rights count. A part of a statement that runs as another role runs with a copy
+    /// of the environment that has that role's name here.
     pub user: Arc<str>,
+    /// Name of the session user: the role that has logged in, or that of `SET SESSION AUTHORIZATION`.
+    pub session_user: Arc<str>,
     /// Process ID by which the client knows the session.
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
@@ -101,6 +104,7 @@ impl Env {
             catalog_snapshot: None,
             statement_us: 0,
             user: user.into(),
+            session_user: user.into(),
             backend_pid,
             settings,
             names,
@@ -200,6 +204,10 @@ impl CallContext for Env {
 
     fn user(&self) -> &str {
         &self.user
+    }
+
+    fn session_user(&self) -> &str {
+        &self.session_user
     }
 
     fn database(&self) -> &str {

@@ -141,6 +141,7 @@ impl Ddl<'_> {
             self.replace_table(new)?
         };
         if new.owner != old.owner {
+            self.own_relation_rights(new.oid, old.owner, new.owner);
             self.own_sequences(&new)?;
         }
         self.put_renamed(views, "add a column to a table")?;
@@ -209,7 +210,9 @@ impl Ddl<'_> {
                 Ok(())
             }
             AlterActionKind::OwnerTo(owner) => {
-                work.draft.owner = self.owner(owner)?;
+                let owner = self.role(owner)?;
+                self.check_new_owner(&Relation::Table(Arc::clone(&work.old)), owner)?;
+                work.draft.owner = owner;
                 Ok(())
             }
             AlterActionKind::SetLogged | AlterActionKind::SetUnlogged => {
@@ -453,6 +456,7 @@ impl Ddl<'_> {
         }
         work.draft.constraints.retain(|one| !gone.contains(&one.oid));
         self.state.set_comment(work.draft.oid, number, None);
+        self.state.forget_column(work.draft.oid, number);
         work.draft.columns.remove(at);
         work.sources.remove(at);
         let shift = |position: &mut usize| *position -= usize::from(at < *position);

@@ -28,7 +28,7 @@ pub(super) struct TableDraft {
     pub(super) oid: u32,
     pub(super) schema: u32,
     pub(super) name: String,
-    pub(super) owner: String,
+    pub(super) owner: u32,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) indexes: Vec<IndexInfo>,
     pub(super) constraints: Vec<Constraint>,
@@ -42,7 +42,7 @@ impl TableDraft {
             oid: table.oid,
             schema: table.schema,
             name: table.name.clone(),
-            owner: table.owner.clone(),
+            owner: table.owner,
             columns: table.columns.clone(),
             indexes: table.indexes.clone(),
             constraints: table.constraints.clone(),
@@ -331,7 +331,7 @@ impl Ddl<'_> {
             oid: self.catalog.oid()?,
             schema,
             name,
-            owner: draft.owner.clone(),
+            owner: draft.owner,
             kind: def.kind,
             start: 1,
             increment: 1,
@@ -345,7 +345,7 @@ impl Ddl<'_> {
             version: 0,
         })?;
         let oid = sequence.oid;
-        self.state.add(Relation::Sequence(Arc::new(sequence)))?;
+        self.add_relation(Relation::Sequence(Arc::new(sequence)))?;
         match always {
             Some(always) => def.identity = Some(IdentityColumn { always, sequence: oid }),
             None => def.default = Some(next_of(oid)),

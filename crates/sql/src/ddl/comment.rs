@@ -20,6 +20,7 @@ impl Ddl<'_> {
                     let message = format!("schema \"{name}\" does not exist");
                     SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
                 })?;
+                self.check_schema_owner(schema)?;
                 (schema.oid, 0)
             }
             (ObjectKind::Constraint | ObjectKind::Database | ObjectKind::Role, _) => {
@@ -36,6 +37,7 @@ impl Ddl<'_> {
     fn commented_relation(&self, kind: ObjectKind, name: &ObjectName) -> SqlResult<u32> {
         let binder = self.binder();
         let relation = binder.relation_named(name)?;
+        self.check_owner(relation)?;
         let wanted = words_of(kind);
         if relation.word() != wanted {
             let article = if wanted == "index" { "an" } else { "a" };
@@ -47,6 +49,7 @@ impl Ddl<'_> {
 
     fn commented_constraint(&self, name: &ObjectName, table: &ObjectName) -> SqlResult<u32> {
         let (name, table) = (name.to_string(), self.binder().table(table)?);
+        self.check_owner_of_part(&Relation::Table(std::sync::Arc::clone(&table)))?;
         let found = table.constraints.iter().find(|one| one.name == name).ok_or_else(|| {
             let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
@@ -64,6 +67,7 @@ impl Ddl<'_> {
         }
         let binder = self.binder();
         let relation = binder.relation_named(&ObjectName { parts: of.to_vec() })?;
+        self.check_owner_of_part(relation)?;
         let number = match relation {
             Relation::Table(table) => table.column(column).map(|at| table.columns[at].number),
             Relation::View(view) => {

@@ -322,6 +322,7 @@ impl Ddl<'_> {
         let (parent_oid, parent_name, parent_columns, parent_indexes) = {
             let binder = self.binder();
             let qualified = binder.qualified(foreign_table)?;
+            binder.check_lookup(&qualified)?;
             let found = binder.find(&qualified).map(Relation::oid);
             if found == Some(draft.oid) || (found.is_none() && qualified.name == draft.name) {
                 (draft.oid, draft.name.clone(), draft.columns.clone(), draft.indexes.clone())
@@ -353,6 +354,9 @@ impl Ddl<'_> {
                 && index.columns.len() == referred.len()
                 && index.columns.iter().all(|column| referred.contains(column))
         };
+        if parent_oid != draft.oid {
+            self.check_references(parent_oid, &parent_columns, &referred)?;
+        }
         if parent_indexes.iter().find(is_key).is_none() {
             let message =
                 format!("there is no unique constraint matching given keys for referenced table \"{parent_name}\"");

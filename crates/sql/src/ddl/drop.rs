@@ -78,6 +78,7 @@ impl Ddl<'_> {
         for name in names {
             let binder = self.binder();
             let qualified = binder.qualified(name)?;
+            binder.check_lookup(&qualified)?;
             let Some(relation) = binder.find(&qualified).cloned() else {
                 let schema_is_there =
                     qualified.schema.as_ref().is_none_or(|schema| self.state.schema(schema).is_some());
@@ -105,6 +106,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
                     .hint(format!("Use DROP {} to remove {own} {of}.", of.to_uppercase())));
             }
+            self.check_may_drop(&relation)?;
             if let Relation::Index { table, position } = &relation {
                 self.refuse_key(table, *position)?;
             }
@@ -329,6 +331,7 @@ impl Ddl<'_> {
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
                 continue;
             };
+            self.check_schema_owner(&schema)?;
             // Owned sequences and indexes are dropped with their tables, so only the rest counts as the schema's
             // content.
             let inside = |relation: &&Relation| {
@@ -367,6 +370,7 @@ impl Ddl<'_> {
             self.say(&doomed);
             self.carry_out(doomed)?;
             self.state.remove_schema(&schema.name);
+            self.state.forget(schema.oid);
         }
         Ok("DROP SCHEMA".into())
     }

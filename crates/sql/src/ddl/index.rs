@@ -46,6 +46,9 @@ impl Ddl<'_> {
             self.notice(SqlState::WARNING, "storage parameters are ignored".to_owned());
         }
         let table = self.indexed_table(table)?;
+        let indexed = Relation::Table(Arc::clone(&table));
+        self.check_owner(&indexed)?;
+        self.check_create_beside(&indexed)?;
         let (mut positions, mut order) = (Vec::new(), Vec::new());
         for key in keys {
             let (position, own) = self.index_key(&table, key, method)?;

@@ -4,6 +4,7 @@ use super::Ddl;
 use super::columns::TableDraft;
 use super::constraints::{NewConstraint, NewConstraintKind};
 use super::sequence::SequenceParameters;
+use catalog::acl::Privileges;
 use catalog::{ColumnDef, ConstraintKind, IdentityColumn, IndexMethod, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{KeyOptions, LikeOption, Name, ObjectName};
@@ -41,6 +42,9 @@ impl Ddl<'_> {
     ) -> SqlResult<()> {
         let including = LikeProperties(options);
         let relation = self.binder().relation_named(name)?.clone();
+        if relation.as_table().is_some() || relation.as_view().is_some() {
+            self.check_privilege(relation.oid(), Privileges::SELECT)?;
+        }
         match &relation {
             Relation::Table(table) => {
                 for column in &table.columns {

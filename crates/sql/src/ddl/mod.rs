@@ -11,17 +11,21 @@ mod alter;
 mod columns;
 mod comment;
 mod constraints;
+mod default_rights;
 mod drop;
+mod grant;
 mod identity;
 mod index;
 mod like;
 mod moves;
 mod names;
+pub(crate) mod owned;
 mod owners;
 mod passes;
 mod renames;
 mod retype;
 mod rewrite;
+mod rights;
 pub(crate) mod role;
 mod routine;
 mod routine_body;
@@ -118,6 +122,11 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
             RoutineWord::Procedure => "DROP PROCEDURE",
             RoutineWord::Routine => "DROP ROUTINE",
         },
+        Statement::Grant(grant) if grant.change.is_grant => "GRANT",
+        Statement::Grant(_) => "REVOKE",
+        Statement::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
+        Statement::DropOwned(_) => "DROP OWNED",
+        Statement::ReassignOwned(_) => "REASSIGN OWNED",
         _ => "this statement",
     }
 }
@@ -203,23 +212,22 @@ impl<'a> Ddl<'a> {
             Statement::AlterRoutine(alter) => self.alter_routine(statement, alter),
             Statement::DropRoutines(drop) => self.drop_routines(statement, drop),
             Statement::CommentRoutine(comment) => self.comment_on_routine(comment),
+            Statement::Grant(grant) => self.grant(grant),
+            Statement::DefaultPrivileges(defaults) => self.default_privileges(defaults),
+            Statement::DropOwned(drop) => self.drop_owned(drop),
+            Statement::ReassignOwned(reassign) => self.reassign_owned(reassign),
             other => Err(SqlError::unsupported(format_args!("the statement {}", verb(other)))),
         }
     }
 
     /// Returns a binder for the statement's text and the catalog as the statement has it so far.
     pub(crate) fn binder(&self) -> Binder<'_> {
-        self.binder_of(self.text)
+        Binder::new(&self.state, self.path, self.text, self.run.env, Vec::new())
     }
 
     /// Returns a binder for the text of a stored definition.
     pub(crate) fn binder_of<'t>(&'t self, text: &'t str) -> Binder<'t> {
-        Binder::new(&self.state, self.path, text, self.run.env, Vec::new())
-    }
-
-    /// Returns the session's role.
-    pub(crate) fn user(&self) -> String {
-        self.run.env.user.to_string()
+        Binder::new(&self.state, self.path, text, self.run.env, Vec::new()).of_stored_text()
     }
 
     pub(crate) fn notice(&mut self, state: SqlState, message: String) {
@@ -240,6 +248,7 @@ impl<'a> Ddl<'a> {
                 binder.at_name(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message), name)
             })?,
         };
+        self.check_create(schema).map_err(|error| binder.at_name(error, name))?;
         Ok((schema.oid, wanted.name))
     }
 

@@ -19,9 +19,11 @@ impl Ddl<'_> {
     }
 
     fn set_schema(&mut self, relation: &Relation, name: &str) -> SqlResult<()> {
-        let Some(schema) = self.state.schema(name).map(|schema| schema.oid) else {
+        let Some(schema) = self.state.schema(name) else {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
         };
+        self.check_create(schema)?;
+        let schema = schema.oid;
         if let Relation::Sequence(sequence) = relation
             && let Some(table) = sequence.owned_by.and_then(|(table, _)| self.state.table_numbered(table))
         {

@@ -26,6 +26,7 @@ impl Ddl<'_> {
     ) -> SqlResult<Option<Relation>> {
         let binder = self.binder();
         let qualified = binder.qualified(name)?;
+        binder.check_lookup(&qualified)?;
         let Some(relation) = binder.find(&qualified).cloned() else {
             if !if_exists {
                 return Err(binder.relation_named(name).err().unwrap_or_else(|| no_relation(&qualified)));
@@ -34,6 +35,7 @@ impl Ddl<'_> {
             self.notice(SqlState::SUCCESSFUL_COMPLETION, message);
             return Ok(None);
         };
+        self.check_owner(&relation)?;
         match (kind, &relation) {
             (ObjectKind::View, Relation::View(_))
             | (ObjectKind::Index, Relation::Index { .. })
@@ -68,6 +70,7 @@ impl Ddl<'_> {
     }
 
     fn rename_relation(&mut self, relation: &Relation, new: &str) -> SqlResult<()> {
+        self.check_create_beside(relation)?;
         if self.is_taken(relation.schema(), new) {
             let message = format!("relation \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));

@@ -23,24 +23,20 @@ impl Ddl<'_> {
             let message = format!("schema \"{name}\" does not exist");
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
         };
-        let owner = self.owner(owner)?;
-        self.state.put_schema(Schema { owner, ..schema });
+        self.check_schema_owner(&schema)?;
+        let owner = self.role(owner)?;
+        if owner != schema.owner {
+            self.check_may_become(owner)?;
+            self.check_create_schema()?;
+        }
+        self.give_schema(schema, owner);
         Ok(())
     }
 
-    /// Returns the name of an existing role.
-    pub(super) fn owner(&self, to: &RoleName) -> SqlResult<String> {
-        let name = match to {
-            RoleName::Named(name) => &**name,
-            RoleName::CurrentRole | RoleName::CurrentUser | RoleName::SessionUser => return Ok(self.user()),
-            // No role has this name.
-            RoleName::Public => "public",
-        };
-        let roles = self.run.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-        if roles.is_some_and(|roles| roles.get(name).is_none()) {
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
-        }
-        Ok(name.to_owned())
+    /// Makes a role the owner of a schema.
+    pub(super) fn give_schema(&mut self, schema: Schema, owner: u32) {
+        self.own_rights(schema.oid, &[], schema.owner, owner);
+        self.state.put_schema(Schema { owner, ..schema });
     }
 
     /// Gives the sequences of a table's columns the owner of the table.
@@ -48,7 +44,8 @@ impl Ddl<'_> {
         let is_own = |one: &&Arc<Sequence>| one.owned_by.is_some_and(|(of, _)| of == table.oid);
         let sequences: Vec<Arc<Sequence>> = self.state.sequences().filter(is_own).cloned().collect();
         for sequence in sequences {
-            let owned = Sequence { owner: table.owner.clone(), ..sequence.next_version() };
+            self.own_relation_rights(sequence.oid, sequence.owner, table.owner);
+            let owned = Sequence { owner: table.owner, ..sequence.next_version() };
             self.state.replace(Relation::Sequence(Arc::new(owned)))?;
         }
         Ok(())
@@ -56,7 +53,13 @@ impl Ddl<'_> {
 
     /// Changes the owner of a relation that is not a table.
     pub(super) fn set_owner(&mut self, relation: &Relation, to: &RoleName) -> SqlResult<()> {
-        let owner = self.owner(to)?;
+        let owner = self.role(to)?;
+        self.check_new_owner(relation, owner)?;
+        self.give_relation(relation, owner)
+    }
+
+    /// Makes a role the owner of a relation that is not a table.
+    pub(super) fn give_relation(&mut self, relation: &Relation, owner: u32) -> SqlResult<()> {
         let changed = match relation {
             Relation::View(view) => Relation::View(Arc::new(ViewInfo { owner, ..(**view).clone() })),
             Relation::Sequence(sequence) => {
@@ -81,6 +84,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         };
+        self.own_relation_rights(relation.oid(), relation.owner(), owner);
         self.state.replace(changed)
     }
 }

@@ -104,7 +104,7 @@ impl visit::Visitor for NameReplacer {
 impl Ddl<'_> {
     /// Returns a binder for a view's query with this text.
     pub(super) fn binder_of_view<'t>(&'t self, view: &'t ViewInfo, text: &'t str) -> Binder<'t> {
-        Binder::new(&self.state, &view.path, text, self.run.env, Vec::new())
+        Binder::new(&self.state, &view.path, text, self.run.env, Vec::new()).of_stored_text()
     }
 
     /// Returns the rewritten queries of the views that use a relation. Must be called before the catalog is changed.

@@ -6,7 +6,8 @@ use settings::roles::change::{RoleChange, RoleOptionChange};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::mem::{Discriminant, discriminant};
 use syntax::ast::{
-    RoleDefinition, RoleName, RoleOption, RoleSetting, SetTarget, SettingChange, SettingName, Statement,
+    GrantRoleCommand, RoleDefinition, RoleName, RoleOption, RoleSetting, SetTarget, SettingChange, SettingName,
+    Statement,
 };
 use syntax::lex::Span;
 
@@ -19,14 +20,20 @@ pub(crate) fn change(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Ro
         Statement::CreateRole(definition) => {
             let RoleDefinition { name, options } = definition;
             let names = vec![new_name(name)?];
-            Ok(RoleChange::Create { names, options: changes(binder, options, true)?, numbers: Vec::new() })
+            let [of, members, admins] = memberships(binder, options);
+            let (options, numbers) = (changes(binder, options, true)?, Vec::new());
+            Ok(RoleChange::Create { names, options, numbers, of, members, admins })
         }
         Statement::AlterRole(definition) => {
             let RoleDefinition { name, options } = definition;
+            if options.iter().any(|(option, _)| matches!(option, RoleOption::Members(_))) {
+                return Err(SqlError::unsupported("USER in ALTER ROLE"));
+            }
             Ok(RoleChange::Alter { name: known(binder, name), options: changes(binder, options, false)? })
         }
         Statement::RenameRole(name, to) => Ok(RoleChange::Rename { name: known(binder, name), to: to.to_string() }),
         Statement::RoleSetting(setting) => set(binder, setting),
+        Statement::GrantRole(grant) => granted(binder, grant),
         Statement::Drop(drop) => {
             let names = drop.names.iter().map(ToString::to_string).collect();
             Ok(RoleChange::Drop { names, if_exists: drop.if_exists })
@@ -35,11 +42,44 @@ pub(crate) fn change(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Ro
     }
 }
 
+/// Returns the change of a `GRANT` or `REVOKE` of roles.
+fn granted(binder: &Binder<'_>, command: &GrantRoleCommand) -> SqlResult<RoleChange> {
+    // A membership on which others depend goes with them: there are no grantors to follow.
+    let GrantRoleCommand { is_grant, has_option, roles, members, grantor, is_cascading: _ } = command;
+    if roles.iter().any(|role| !role.columns.is_empty()) {
+        let message = "column names cannot be included in GRANT/REVOKE ROLE";
+        return Err(SqlError::new(SqlState::INVALID_GRANT_OPERATION, message));
+    }
+    let roles = roles.iter().filter_map(|role| role.name.as_ref()).map(ToString::to_string).collect();
+    let members = members.iter().map(|member| known(binder, member)).collect();
+    let grantor = grantor.as_ref().map(|grantor| known(binder, grantor));
+    Ok(match is_grant {
+        true => RoleChange::Grant { roles, members, is_admin: *has_option, grantor },
+        false => RoleChange::Revoke { roles, members, is_admin_only: *has_option, grantor },
+    })
+}
+
+/// Returns the roles that a new one is a member of, its members, and those with the admin option.
+fn memberships(binder: &Binder<'_>, options: &[(RoleOption, Span)]) -> [Vec<String>; 3] {
+    let mut all = [Vec::new(), Vec::new(), Vec::new()];
+    for (option, _) in options {
+        let (at, roles) = match option {
+            RoleOption::InRoles(roles) => (0, roles),
+            RoleOption::Members(roles) => (1, roles),
+            RoleOption::Admins(roles) => (2, roles),
+            _ => continue,
+        };
+        all[at].extend(roles.iter().map(|role| known(binder, role)));
+    }
+    all
+}
+
 /// Returns the name of an existing role.
 fn known(binder: &Binder<'_>, role: &RoleName) -> String {
     match role {
         RoleName::Named(name) => name.to_string(),
-        RoleName::CurrentRole | RoleName::CurrentUser | RoleName::SessionUser => binder.env.user().to_owned(),
+        RoleName::CurrentRole | RoleName::CurrentUser => binder.env.user().to_owned(),
+        RoleName::SessionUser => binder.env.session_user().to_owned(),
         // No role has this name, and the lookup reports that.
         RoleName::Public => "public".to_owned(),
     }
@@ -86,6 +126,8 @@ fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionCh
         RoleOption::Login(may) => RoleOptionChange::Login(*may),
         RoleOption::ConnectionLimit(limit) => RoleOptionChange::ConnectionLimit(*limit),
         RoleOption::Password(password) => RoleOptionChange::Password(password.as_deref().map(str::to_owned)),
+        // Memberships are no attributes of the role itself.
+        RoleOption::InRoles(_) | RoleOption::Members(_) | RoleOption::Admins(_) => return Ok(None),
         RoleOption::BypassRls(false) | RoleOption::Replication(false) => return Ok(None),
         RoleOption::BypassRls(true) => return of_superusers("BYPASSRLS"),
         RoleOption::Replication(true) => return of_superusers("REPLICATION"),

@@ -57,16 +57,21 @@ impl Ddl<'_> {
             self.state.routines_named(routine.schema, &routine.name).find(|one| one.input_kinds() == kinds).cloned();
         match existing {
             Some(old) if may_replace => {
+                self.check_routine_owner(&old)?;
                 self.check_replaced(&old, &routine)?;
                 routine.oid = old.oid;
-                routine.owner.clone_from(&old.owner);
+                routine.owner = old.owner;
                 self.check_body(&routine)?;
                 self.state.replace_routine(routine)
             }
             other => {
                 routine.oid = self.catalog.oid()?;
                 let checked = if other.is_some() { Ok(()) } else { self.check_body(&routine) };
-                checked.and_then(|()| self.state.add_routine(routine))
+                checked?;
+                let (of, schema) = (routine.securable(), routine.schema);
+                self.state.add_routine(routine)?;
+                self.give_default_rights(of, schema);
+                Ok(())
             }
         }
     }

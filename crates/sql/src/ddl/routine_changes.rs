@@ -33,7 +33,10 @@ impl Ddl<'_> {
     /// Returns the routine that a statement names, which must not be the system's.
     fn own_routine(&mut self, word: RoutineWord, name: &RoutineName, tag: &str) -> SqlResult<Arc<Routine>> {
         match self.routine_named(word, name)? {
-            NamedRoutine::Own(routine) => Ok(routine),
+            NamedRoutine::Own(routine) => {
+                self.check_routine_owner(&routine)?;
+                Ok(routine)
+            }
             NamedRoutine::System(shown) => {
                 Err(SqlError::unsupported(format_args!("{tag} of the system's function {shown}")))
             }
@@ -56,8 +59,29 @@ impl Ddl<'_> {
     }
 
     fn own_routine_by(&mut self, old: &Routine, to: &RoleName) -> SqlResult<()> {
-        let owner = self.owner(to)?;
+        let owner = self.role(to)?;
+        self.check_new_routine_owner(old, owner)?;
+        self.give_routine(old, owner)
+    }
+
+    /// Makes a role the owner of a routine, with its privileges.
+    pub(super) fn give_routine(&mut self, old: &Routine, owner: u32) -> SqlResult<()> {
+        self.own_rights(old.oid, &[], old.owner, owner);
         self.state.replace_routine(Routine { owner, ..old.clone() })
+    }
+
+    /// Checks that the current role may make another the owner of a routine, and that the new owner may create objects
+    /// in its schema.
+    fn check_new_routine_owner(&self, old: &Routine, owner: u32) -> SqlResult<()> {
+        let Some(rights) = self.rights() else { return Ok(()) };
+        if rights.is_superuser() || old.owner == owner {
+            return Ok(());
+        }
+        self.check_may_become(owner)?;
+        match self.state.schema_numbered(old.schema) {
+            Some(schema) => self.check_create_as(schema, owner),
+            None => Ok(()),
+        }
     }
 
     fn move_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
@@ -108,7 +132,10 @@ impl Ddl<'_> {
                 false => Some(self.routine_named(*word, name)?),
             };
             match found {
-                Some(NamedRoutine::Own(routine)) => doomed.add_routine(routine),
+                Some(NamedRoutine::Own(routine)) => {
+                    self.check_may_drop_routine(&routine)?;
+                    doomed.add_routine(routine);
+                }
                 Some(NamedRoutine::System(shown)) => {
                     let message = format!("cannot drop function {shown} because it is required by the database system");
                     return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
@@ -121,6 +148,17 @@ impl Ddl<'_> {
         self.follow(&mut doomed)?;
         self.drop_followed(doomed, &asked, *is_cascading)?;
         Ok(verb(statement).into())
+    }
+
+    /// Checks that the current role owns a routine or its schema.
+    ///
+    /// # Errors
+    /// `42501`
+    fn check_may_drop_routine(&self, routine: &Routine) -> SqlResult<()> {
+        match self.state.schema_numbered(routine.schema) {
+            Some(schema) if self.check_schema_owner(schema).is_ok() => Ok(()),
+            Some(_) | None => self.check_routine_owner(routine),
+        }
     }
 
     pub(super) fn comment_on_routine(&mut self, comment: &RoutineComment) -> SqlResult<DdlResult> {

@@ -33,7 +33,7 @@ pub(super) fn word_of(word: RoutineWord) -> &'static str {
 }
 
 /// Returns true if a statement with this word is about routines of this kind.
-fn takes(word: RoutineWord, kind: RoutineKind) -> bool {
+pub(super) fn takes(word: RoutineWord, kind: RoutineKind) -> bool {
     match (word, kind) {
         (RoutineWord::Routine, _)
         | (RoutineWord::Function, RoutineKind::Function)

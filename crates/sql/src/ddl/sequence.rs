@@ -306,7 +306,7 @@ impl Ddl<'_> {
             Some(column) => self.owned(sequence, column)?,
             None => sequence,
         };
-        self.state.add(Relation::Sequence(Arc::new(sequence)))?;
+        self.add_relation(Relation::Sequence(Arc::new(sequence)))?;
         Ok("CREATE SEQUENCE".into())
     }
 

@@ -6,6 +6,8 @@ use super::like::LikeIndex;
 use super::rewrite::ColumnSource;
 use super::{Ddl, DdlResult};
 use crate::context::with_kept;
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
 use catalog::{ColumnDef, Relation, Schema, TableInfo};
 use engine::TableLock;
 use query::bind::Binder;
@@ -99,7 +101,7 @@ impl Ddl<'_> {
         let schema = self.schema_of(draft.schema)?;
         let table = self.engine_table(draft.engine_def(&schema)?)?;
         let table = Arc::new(draft.finish(table));
-        self.state.add(Relation::Table(Arc::clone(&table)))?;
+        self.add_relation(Relation::Table(Arc::clone(&table)))?;
         Ok(table)
     }
 
@@ -118,6 +120,10 @@ impl Ddl<'_> {
         let binder = Binder::new(catalog, self.path, self.text, self.run.env, Vec::new());
         let mut bound = binder.query(query, None)?;
         binder.without_parameters()?;
+        let needs = binder.take_needs();
+        if let Some(rights) = Rights::of_session(catalog, self.run.env) {
+            needs.iter().try_for_each(|need| rights.check(need))?;
+        }
         bound.columns.iter_mut().for_each(|column| column.kind = query::bind::settled(column.kind));
         if bound.columns.len() < columns.len() {
             let message = "too many column names were specified";
@@ -182,10 +188,11 @@ impl Ddl<'_> {
 
     pub(super) fn create_schema(&mut self, create: &CreateSchema) -> SqlResult<DdlResult> {
         let CreateSchema { name, owner, if_not_exists, has_elements } = create;
-        let Some(name) = name.as_ref().filter(|_| owner.is_none()).map(ToString::to_string) else {
-            return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
-        };
         refuse!(*has_elements => "definitions in CREATE SCHEMA");
+        let owner = owner.as_ref().map_or(Ok(self.user()), |owner| self.role(owner))?;
+        let name = name.as_ref().map_or_else(|| self.role_name(owner), ToString::to_string);
+        self.check_create_schema()?;
+        self.check_may_become(owner)?;
         if name.starts_with("pg_") {
             let message = format!("unacceptable schema name \"{name}\"");
             return Err(SqlError::new(SqlState::RESERVED_NAME, message)
@@ -195,8 +202,10 @@ impl Ddl<'_> {
             self.notice(SqlState::DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
             return Ok("CREATE SCHEMA".into());
         }
-        let schema = Schema { oid: self.catalog.oid()?, name, owner: self.user() };
+        let schema = Schema { oid: self.catalog.oid()?, name, owner };
+        let of = schema.securable();
         self.state.add_schema(schema)?;
+        self.give_default_rights(of, 0);
         Ok("CREATE SCHEMA".into())
     }
 
@@ -206,6 +215,7 @@ impl Ddl<'_> {
         // Inheritance does not exist here, so ONLY makes no difference.
         for target in targets {
             let table = self.binder().table(&target.name)?;
+            self.check_privilege(table.oid, Privileges::TRUNCATE)?;
             if tables.iter().all(|other| other.oid != table.oid) {
                 tables.push(table);
             }
@@ -230,6 +240,7 @@ impl Ddl<'_> {
                     )));
                 }
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("truncate cascades to table \"{}\"", child.name));
+                self.check_privilege(child.oid, Privileges::TRUNCATE)?;
                 tables.push(child);
             }
             at += 1;

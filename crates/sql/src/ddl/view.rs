@@ -37,9 +37,13 @@ impl Ddl<'_> {
         let (text, uses) = self.kept_query(create, &binder.take_notes())?;
         let existing = self.state.relations().find(|one| one.schema() == schema && one.name() == own_name).cloned();
         let mut beside = Vec::new();
+        let mut owner = self.user();
+        let is_new = existing.is_none();
         let oid = match existing {
             None => self.catalog.oid()?,
             Some(Relation::View(old)) if create.or_replace => {
+                self.check_owner(&Relation::View(Arc::clone(&old)))?;
+                owner = old.owner;
                 check_replaced(&old, &columns)?;
                 if old.columns.len() < columns.len() {
                     // The new columns may change the meaning of views over this one, so their queries are bound again
@@ -58,9 +62,15 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
             }
         };
-        let (owner, path) = (self.user(), self.path.to_vec());
+        let path = self.path.to_vec();
         let view = ViewInfo { oid, schema, name: own_name, owner, columns, text, path, uses };
-        self.state.add(Relation::View(Arc::new(view)))?;
+        let view = Relation::View(Arc::new(view));
+        // A replaced view keeps its owner and its privileges.
+        if is_new {
+            self.add_relation(view)?
+        } else {
+            self.state.add(view)?
+        }
         self.put_renamed(beside, "add a column to a view")?;
         Ok("CREATE VIEW".into())
     }

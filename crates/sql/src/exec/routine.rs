@@ -8,6 +8,8 @@
 
 use super::{Flow, RowSink, RowStack, Run};
 use crate::context::Env;
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
 use catalog::{Routine, RoutineResult, Volatility};
 use engine::NestedView;
 use query::change::{Change, Modify};
@@ -56,6 +58,7 @@ impl Run<'_> {
         let arguments = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         statement::stack::check()?;
         self.made_row()?;
+        self.check_execute(routine)?;
         if routine.is_strict && arguments.iter().any(Datum::is_null) {
             return if routine.is_set { Ok(Flow::Continue(())) } else { each(&self.nulls(routine)) };
         }
@@ -63,6 +66,15 @@ impl Run<'_> {
             None => self.called(routine, &arguments, each),
             Some((env, path)) => Run { env: &env, path: &path, ..self.again() }.called(routine, &arguments, each),
         }
+    }
+
+    /// Checks that the current role may call a routine.
+    ///
+    /// # Errors
+    /// `42501`
+    fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
+        let Some(rights) = Rights::of_session(self.catalog, self.env) else { return Ok(()) };
+        rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))
     }
 
     /// Runs the body of a routine.
@@ -178,12 +190,22 @@ impl Run<'_> {
         vec![Datum::Null; width]
     }
 
-    /// Returns the environment and the search path of a routine with settings of its own.
+    /// Returns the environment and the search path of a routine with settings of its own, or with the rights of its
+    /// owner.
     pub(crate) fn own_env(&self, routine: &Routine) -> SqlResult<Option<(Env, Vec<String>)>> {
-        if routine.settings.is_empty() {
+        if routine.settings.is_empty() && !routine.is_security_definer {
             return Ok(None);
         }
-        let env = self.env.with_settings(&routine.settings)?;
+        let mut env = self.env.with_settings(&routine.settings)?;
+        if routine.is_security_definer
+            && let Some(roles) = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles)
+            && let Some(owner) = roles.name_of(routine.owner)
+        {
+            env.user = owner;
+        }
+        if routine.settings.is_empty() {
+            return Ok(Some((env, self.path.to_vec())));
+        }
         let setting = env.settings.show("search_path")?;
         let user = env.settings.show("session_authorization")?;
         let names = settings::names_of(setting).unwrap_or_default().into_iter();

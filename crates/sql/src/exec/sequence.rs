@@ -4,7 +4,10 @@
 //! set. `currval` is local to the session.
 
 use super::{RowStack, Run};
-use catalog::{Relation, Sequence, SequenceValue};
+use crate::context::Env;
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
+use catalog::{CatalogState, Relation, Sequence, SequenceValue};
 use locked::Locked;
 use query::bind::not_a_sequence;
 use query::plan::{Expr, SequenceCall};
@@ -94,6 +97,19 @@ impl SessionSequences {
 /// Maximum number of values of one sequence that a statement reuses after a wait. Beyond that it obtains new ones.
 const GIVEN_MAX: usize = 1 << 16;
 
+/// Checks that the current role may use the schema of a sequence that a text names.
+///
+/// # Errors
+/// `42501`
+fn check_usage(state: &CatalogState, env: &Env, text: &str) -> SqlResult<()> {
+    match syntax::names::name_parts(text).as_deref() {
+        Some([.., schema, _]) => {
+            Rights::of_session(state, env).map_or(Ok(()), |rights| rights.check_schema(schema, Privileges::USAGE))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// `55000`
 fn not_yet(message: String) -> SqlError {
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
@@ -103,10 +119,11 @@ impl Run<'_> {
     pub(super) fn sequence(&self, call: SequenceCall, arguments: &[Expr], rows: &RowStack<'_>) -> SqlResult<Datum> {
         if call == SequenceCall::Last {
             let got = self.numbers.0.borrow();
-            let last = got.last.and_then(|oid| got.by_sequence.get(&oid));
-            return last
-                .map(|value| Datum::Int8(*value))
-                .ok_or_else(|| not_yet("lastval is not yet defined in this session".to_owned()));
+            let last = got.last.and_then(|oid| Some((oid, got.by_sequence.get(&oid)?)));
+            let (sequence, value) =
+                last.ok_or_else(|| not_yet("lastval is not yet defined in this session".to_owned()))?;
+            self.check_sequence(call, sequence)?;
+            return Ok(Datum::Int8(*value));
         }
         let values = arguments.iter().map(|one| self.value(one, rows)).collect::<SqlResult<Vec<_>>>()?;
         if values.iter().any(Datum::is_null) {
@@ -116,13 +133,17 @@ impl Run<'_> {
             [Datum::Oid(oid), ..] => self.catalog.relation_numbered(*oid).ok_or_else(|| {
                 SqlError::new(SqlState::INTERNAL_ERROR, format!("could not open relation with OID {oid}"))
             })?,
-            [Datum::Text(name), ..] => self.catalog.relation_written(self.path, name)?,
+            [Datum::Text(name), ..] => {
+                check_usage(self.catalog, self.env, name)?;
+                self.catalog.relation_written(self.path, name)?
+            }
             _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence is named by its number or its name")),
         };
         let Relation::Sequence(sequence) = relation else { return Err(not_a_sequence(relation)) };
+        self.check_sequence(call, sequence.oid)?;
         let newest;
         let sequence = match call {
-            SequenceCall::Next | SequenceCall::Set => {
+            SequenceCall::Next | SequenceCall::Identity | SequenceCall::Set => {
                 // A definition of the sequence under way is waited for, and a later one waits for this transaction. So
                 // this is the latest definition, regardless of the statement's snapshot.
                 self.txn.announce(&sequence.shared.lock)?;
@@ -135,7 +156,7 @@ impl Run<'_> {
             SequenceCall::Current | SequenceCall::Last => sequence,
         };
         match (call, &values[1..]) {
-            (SequenceCall::Next, _) => Ok(Datum::Int8(self.numbers.next(sequence)?)),
+            (SequenceCall::Next | SequenceCall::Identity, _) => Ok(Datum::Int8(self.numbers.next(sequence)?)),
             (SequenceCall::Set, [Datum::Int8(value), rest @ ..]) => {
                 let is_called = !matches!(rest, [Datum::Bool(false)]);
                 if !(sequence.min..=sequence.max).contains(value) {
@@ -158,6 +179,21 @@ impl Run<'_> {
                 })
             }
         }
+    }
+
+    /// Checks that the current role may call a function of a sequence.
+    ///
+    /// # Errors
+    /// `42501`
+    fn check_sequence(&self, call: SequenceCall, sequence: u32) -> SqlResult<()> {
+        let wanted = match call {
+            SequenceCall::Next => Privileges::USAGE | Privileges::UPDATE,
+            SequenceCall::Current | SequenceCall::Last => Privileges::USAGE | Privileges::SELECT,
+            SequenceCall::Set => Privileges::UPDATE,
+            // The right to write to the table is enough.
+            SequenceCall::Identity => return Ok(()),
+        };
+        Rights::of_session(self.catalog, self.env).map_or(Ok(()), |rights| rights.check_any(sequence, wanted))
     }
 }
 

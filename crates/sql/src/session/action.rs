@@ -44,7 +44,11 @@ pub(crate) enum Action {
     /// Statement without effect: `UNLISTEN`, as there is no LISTEN.
     Nothing(&'static str),
     /// Statement that only waits for conflicting locks on its tables.
-    Maintain(&'static str),
+    Maintain {
+        words: &'static str,
+        /// Tables that are left out, because the role does not own them.
+        skipped: Vec<String>,
+    },
     Begin {
         modes: TransactionModes,
         is_start: bool,
@@ -164,7 +168,7 @@ impl Action {
                 | Action::CopyFrom(_)
                 | Action::CopyTo(_)
                 | Action::LockTable
-                | Action::Maintain(_)
+                | Action::Maintain { .. }
         )
     }
 }
@@ -205,6 +209,7 @@ pub(crate) fn of_statement(
         | Statement::AlterRole(_)
         | Statement::RenameRole(..)
         | Statement::RoleSetting(_)
+        | Statement::GrantRole(_)
         | Statement::Drop(DropCommand { kind: ObjectKind::Role, .. }) => Action::Role(role::change(binder, statement)?),
         Statement::CreateTable(_)
         | Statement::CreateTableAs(_)
@@ -224,7 +229,11 @@ pub(crate) fn of_statement(
         | Statement::DropRoutines(_)
         | Statement::Truncate(_)
         | Statement::Comment(_)
-        | Statement::CommentRoutine(_) => Action::Define(Box::new(statement.clone())),
+        | Statement::CommentRoutine(_)
+        | Statement::Grant(_)
+        | Statement::DefaultPrivileges(_)
+        | Statement::DropOwned(_)
+        | Statement::ReassignOwned(_) => Action::Define(Box::new(statement.clone())),
         Statement::Call(call) => return of_call(binder, planner, call),
         // The session binds these, since it knows their names.
         Statement::Execute(_) => return Err(SqlError::unsupported("EXECUTE there")),

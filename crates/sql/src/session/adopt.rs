@@ -57,7 +57,7 @@ impl Database {
             Some(schema) => schema.oid,
             None => {
                 let oid = self.catalog.oid()?;
-                state.add_schema(Schema { oid, name: schema.to_owned(), owner: OWNER.to_owned() })?;
+                state.add_schema(Schema { oid, name: schema.to_owned(), owner: OWNER })?;
                 oid
             }
         };
@@ -106,7 +106,7 @@ impl Database {
             oid,
             schema,
             name: name.to_owned(),
-            owner: OWNER.to_owned(),
+            owner: OWNER,
             next_column: columns.len() as i16 + 1,
             columns,
             indexes,

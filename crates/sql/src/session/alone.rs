@@ -5,11 +5,12 @@
 
 use super::Database;
 use crate::session::action::Action;
-use catalog::{DATABASE, OWNER};
+use catalog::DATABASE;
 use query::analytics::AnalyticsQuery;
 use query::plan::ColumnInfo;
 use query::plan::Plan;
 use settings::Connect;
+use settings::roles::FIRST;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::SqlType;
@@ -43,7 +44,7 @@ impl Database {
     /// Errors of syntax, names and types; `0A000` for a statement that is not a query, has parameters, or does more
     /// than read.
     pub fn query_alone(&self, text: &str) -> SqlResult<QueryAlone> {
-        let (user, database) = (OWNER.to_owned(), DATABASE.to_owned());
+        let (user, database) = (FIRST.to_owned(), DATABASE.to_owned());
         let mut session = self.connect(Connect { user, database, ..Connect::default() })?;
         let statement = session.prepare(text, &[])?;
         if !statement.parameters().is_empty() {

@@ -5,11 +5,14 @@
 //! one of these locks sees the change. Tables of the engine that the catalog no longer names are dropped.
 
 use super::action::{self, Action};
+use super::authority::StatementNeeds;
 use super::run::{RunNeeds, RunOutcome};
 use super::{BoundStatement, Outcome, Session, Statement, Step, read_only};
 use crate::context::with_kept;
 use crate::ddl::{Ddl, DdlEffects, asks_again, verb};
 use crate::system::SnapshotNames;
+use catalog::acl::Privileges;
+use catalog::rights::{Rights, role_named};
 use catalog::{Catalog, CatalogSnapshot, CatalogState, ORDER, Relation, Sequence, TableInfo};
 use engine::{ReplacedTable, Table, TableLock};
 use locked::RwLocked;
@@ -101,6 +104,11 @@ impl Session {
         }
     }
 
+    /// Returns true if the transaction has uncommitted definitions.
+    pub(super) fn has_definitions(&self) -> bool {
+        self.work.is_some()
+    }
+
     /// Returns the version of that catalog.
     fn version(&self) -> u64 {
         match (&self.work, &self.pinned) {
@@ -113,6 +121,8 @@ impl Session {
     /// Makes the catalog of the next statement the one by which values are read and written and functions are
     /// evaluated. Shared state is touched only if the catalog has changed.
     pub(super) fn see_now(&mut self) -> Arc<CatalogSnapshot> {
+        // First, since another current role drops the snapshot of the one before.
+        self.refresh_authority();
         match &self.catalog_snapshot {
             Some(seen)
                 if self.roles.is_none()
@@ -133,23 +143,38 @@ impl Session {
 
     /// Returns the search path.
     pub(super) fn search_path(&mut self) -> SqlResult<Arc<[String]>> {
-        if self.path_version == self.settings.version() {
+        self.refresh_authority();
+        // What a role may use changes with the roles and the catalog.
+        let is_superuser = self.settings.is_superuser();
+        let rights = if is_superuser { None } else { Some((self.roles_seen().version(), self.version())) };
+        let version = (self.settings.version(), rights);
+        if self.path_version == Some(version) {
             return Ok(Arc::clone(&self.path));
         }
-        let user = self.settings.show("session_authorization")?;
+        let user = &*self.env.user;
         let setting = self.settings.show("search_path")?;
         // The setting accepts lists of names only.
         let names = settings::names_of(setting).unwrap_or_default().into_iter();
-        let path: Vec<String> = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
+        let names = names.map(|name| if name == "$user" { user.to_owned() } else { name });
+        let path: Vec<String> = match is_superuser {
+            true => names.collect(),
+            // Schemas that the role may not use are left out, without an error.
+            false => {
+                let state = self.state();
+                let rights = Rights::new(&state, self.roles_seen(), role_named(self.roles_seen(), user));
+                names.filter(|name| rights.has_schema(name, Privileges::USAGE)).collect()
+            }
+        };
         if *path != *self.path {
             self.path = path.into();
         }
-        self.path_version = self.settings.version();
+        self.path_version = Some(version);
         Ok(Arc::clone(&self.path))
     }
 
     /// Makes this catalog the one by which values are read and written and functions are evaluated.
     pub(super) fn see(&mut self, state: &Arc<CatalogState>) -> Arc<CatalogSnapshot> {
+        self.refresh_authority();
         let roles = self.roles.as_ref().map_or(&self.database.roles, |changed| &changed.seen);
         let is_same = |seen: &&Arc<CatalogSnapshot>| {
             Arc::ptr_eq(&seen.state, state) && Arc::ptr_eq(&seen.path, &self.path) && Arc::ptr_eq(&seen.roles, roles)
@@ -161,7 +186,8 @@ impl Session {
                 roles: Arc::clone(roles),
                 provider: self.database.provider.clone(),
             });
-            self.settings.forms.naming = Some(Arc::new(SnapshotNames(Arc::clone(&seen))));
+            self.settings.forms.naming =
+                Some(Arc::new(SnapshotNames { snapshot: Arc::clone(&seen), role: self.current_role() }));
             self.catalog_snapshot = Some(seen);
         }
         self.refresh_env();
@@ -203,12 +229,12 @@ impl Session {
             let bound = action::of_statement(&binder, &mut planner, tree);
             tables.replace(binder.take_tables());
             let (action, columns) = bound?;
-            let dependencies = (binder.take_uses(), planner.into_sizes());
+            let dependencies = (binder.take_uses(), planner.into_sizes(), binder.take_needs());
             Ok((Arc::new(action), columns, binder.parameter_types()?, dependencies))
         };
         let bound = pulse::preparing(|| statement::stack::bounded(bind));
         let tables = tables.into_inner();
-        let ((action, columns, parameters, (uses, sizes)), is_deep) = match bound {
+        let ((action, columns, parameters, (uses, sizes, needs)), is_deep) = match bound {
             Ok(bound) => bound,
             Err(error) if !error.is_of_names() => {
                 self.unbound = None;
@@ -226,6 +252,7 @@ impl Session {
             action,
             known: Arc::default(),
             columns: columns.as_deref().map(Arc::from),
+            needs: StatementNeeds::new(needs),
             uses,
             sizes,
             tables,
@@ -236,10 +263,13 @@ impl Session {
         if LONG_TEXT < text.len()
             && let Action::Query(plan) = &*bound.action
         {
-            // Binding is not inside a run here, so it holds up no other statement.
-            pulse::preparing(|| {
-                bound.known.read(&plan.rows);
-                Ok(())
+            // Binding is not inside a run here, so it holds up no other statement. What was bound on a large stack is
+            // walked on one.
+            statement::stack::fitting(is_deep, || {
+                pulse::preparing(|| {
+                    bound.known.read(&plan.rows);
+                    Ok(())
+                })
             })?;
         }
         Ok((bound, parameters, columns))

@@ -142,6 +142,7 @@ impl Session {
         probe: Option<&Probe>,
     ) -> SqlResult<ExplainedPath> {
         let bound = self.current(statement)?;
+        self.check_needs(&bound)?;
         match &*bound.action {
             Action::Execute(execute) => {
                 let values = self.values_of(execute)?;
@@ -169,6 +170,7 @@ impl Session {
                     TableSource::Execute(_) => return Err(SqlError::unsupported("CREATE TABLE AS EXECUTE")),
                 };
                 let (bound, ..) = self.bind_now(&statement.text, &tree, Vec::new())?;
+                self.check_needs(&bound)?;
                 match &*bound.action {
                     // The definition makes the rows; it has bound the query again.
                     Action::Query(query) => {

@@ -3,10 +3,13 @@
 //! that hold a lock on these in conflict with the mode that PostgreSQL takes.
 
 use super::action::Action;
+use catalog::acl::Privileges;
+use catalog::rights::{DATABASE_ITSELF, Rights, not_owner};
 use catalog::{Relation, TableInfo};
 use engine::{TableLock, Wait};
 use query::bind::Binder;
 use query::plan::Hold;
+use settings::roles::CHECKPOINT;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{
@@ -35,14 +38,32 @@ const VACUUM_OPTIONS: &[&str] = &[
 /// Errors for missing tables.
 pub(super) fn lock(binder: &Binder<'_>, command: &LockCommand) -> SqlResult<Action> {
     let LockCommand { tables, mode, no_wait } = command;
+    let any = privileges_to_lock(*mode);
     let (mode, wait) = (mode_of(*mode), if *no_wait { Wait::NoWait } else { Wait::Block });
     // A table has no children, so ONLY changes nothing; the grammar allows neither aliases nor samples here.
     for TableItem { name, is_only: _, alias: _, is_sampled: _, span: _ } in tables {
         if let Some(table) = table(binder, name)? {
+            let need = binder.need(table.oid, Privileges::NONE);
+            binder.extend_need(need, |need| need.any = any);
             binder.will_hold(&table, Hold::Lock(mode, wait));
         }
     }
     Ok(Action::LockTable)
+}
+
+/// Returns the privileges of which one allows to lock a table in a mode.
+fn privileges_to_lock(mode: TableLockMode) -> Privileges {
+    let to_change = Privileges::UPDATE | Privileges::DELETE | Privileges::TRUNCATE;
+    match mode {
+        TableLockMode::AccessShare => Privileges::SELECT,
+        TableLockMode::RowExclusive => to_change | Privileges::INSERT,
+        TableLockMode::RowShare
+        | TableLockMode::ShareUpdateExclusive
+        | TableLockMode::Share
+        | TableLockMode::ShareRowExclusive
+        | TableLockMode::Exclusive
+        | TableLockMode::AccessExclusive => to_change,
+    }
 }
 
 /// Returns the table of a name; `None` for a virtual table, which needs no lock.
@@ -74,24 +95,36 @@ pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> 
     let MaintenanceCommand { kind, options: _, targets, index } = command;
     let tag = tag(*kind);
     let mode = maintenance_mode(binder, command, tag)?;
-    let hold = |table: Arc<TableInfo>| {
+    let rights = Rights::of_session(binder.catalog, binder.env);
+    let owns = |owner: u32| rights.as_ref().is_none_or(|rights| rights.owns(owner));
+    let mut skipped = Vec::new();
+    let is_vacuum = matches!(kind, MaintenanceKind::Vacuum | MaintenanceKind::Analyze);
+    let mut hold = |table: Arc<TableInfo>| {
+        // These leave out the tables of others; the other commands refuse them.
+        if is_vacuum && !owns(table.owner) && !owns(DATABASE_ITSELF.owner) {
+            skipped.push(table.name.clone());
+            return;
+        }
+        let need = binder.need(table.oid, Privileges::NONE);
+        binder.extend_need(need, |need| need.is_owner = !owns(DATABASE_ITSELF.owner));
         if let Some(mode) = mode {
             binder.will_hold(&table, Hold::Lock(mode, Wait::Block));
         }
     };
+    check_maintenance(binder, command, &owns)?;
     // Columns only select statistics, and there are none.
     for (name, _columns) in targets {
         match kind {
-            MaintenanceKind::ReindexIndex => hold(table_of_index(binder, name)?),
-            MaintenanceKind::ReindexSchema => tables_of_schema(binder, name)?.into_iter().for_each(hold),
-            MaintenanceKind::ReindexDatabase => tables_of_database(binder, name)?.into_iter().for_each(hold),
+            MaintenanceKind::ReindexIndex => hold(owned_index(binder, name, &owns)?),
+            MaintenanceKind::ReindexSchema => tables_of_schema(binder, name)?.into_iter().for_each(&mut hold),
+            MaintenanceKind::ReindexDatabase => tables_of_database(binder, name)?.into_iter().for_each(&mut hold),
             // The catalog has no indexes.
             MaintenanceKind::ReindexSystem => {}
             MaintenanceKind::Vacuum
             | MaintenanceKind::Analyze
             | MaintenanceKind::Cluster
             | MaintenanceKind::Checkpoint
-            | MaintenanceKind::ReindexTable => table(binder, name)?.into_iter().for_each(hold),
+            | MaintenanceKind::ReindexTable => table(binder, name)?.into_iter().for_each(&mut hold),
         }
         if let Some(index) = index {
             // An index is in the schema of its table.
@@ -101,7 +134,40 @@ pub(super) fn maintenance(binder: &Binder<'_>, command: &MaintenanceCommand) -> 
             hold(table_of_index(binder, &own)?);
         }
     }
-    Ok(Action::Maintain(tag))
+    Ok(Action::Maintain { words: tag, skipped })
+}
+
+/// Checks the rights of a command that names no table.
+///
+/// # Errors
+/// `42501`
+fn check_maintenance(binder: &Binder<'_>, command: &MaintenanceCommand, owns: &dyn Fn(u32) -> bool) -> SqlResult<()> {
+    match command.kind {
+        MaintenanceKind::ReindexSchema => {
+            for (name, _) in &command.targets {
+                let schema = binder.catalog.schema(last(name));
+                if let Some(schema) = schema.filter(|schema| !owns(schema.owner)) {
+                    return Err(not_owner("schema", &schema.name));
+                }
+            }
+            Ok(())
+        }
+        MaintenanceKind::ReindexDatabase | MaintenanceKind::ReindexSystem if !owns(DATABASE_ITSELF.owner) => {
+            Err(not_owner("database", catalog::DATABASE))
+        }
+        MaintenanceKind::Checkpoint if !owns(CHECKPOINT) => {
+            let message = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+        }
+        MaintenanceKind::Vacuum
+        | MaintenanceKind::Analyze
+        | MaintenanceKind::Cluster
+        | MaintenanceKind::Checkpoint
+        | MaintenanceKind::ReindexTable
+        | MaintenanceKind::ReindexIndex
+        | MaintenanceKind::ReindexDatabase
+        | MaintenanceKind::ReindexSystem => Ok(()),
+    }
 }
 
 fn tag(kind: MaintenanceKind) -> &'static str {
@@ -163,6 +229,12 @@ fn is_on(option: &CommandOption) -> bool {
     }
 }
 
+/// Returns the table of an index that the current role owns.
+fn owned_index(binder: &Binder<'_>, name: &ObjectName, owns: &dyn Fn(u32) -> bool) -> SqlResult<Arc<TableInfo>> {
+    let table = table_of_index(binder, name)?;
+    if owns(table.owner) { Ok(table) } else { Err(not_owner("index", last(name))) }
+}
+
 fn table_of_index(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
     match binder.relation_named(name)? {
         Relation::Index { table, .. } => Ok(Arc::clone(table)),
@@ -210,7 +282,7 @@ fn last(name: &ObjectName) -> &str {
 pub(super) fn constraints(binder: &Binder<'_>, command: &ConstraintsCommand) -> SqlResult<Action> {
     let ConstraintsCommand { names, is_deferred } = command;
     names.iter().try_for_each(|name| check_constraint(binder, name, *is_deferred))?;
-    Ok(Action::Maintain("SET CONSTRAINTS"))
+    Ok(Action::Maintain { words: "SET CONSTRAINTS", skipped: Vec::new() })
 }
 
 /// Checks that a constraint exists, and refuses to defer it.

@@ -30,7 +30,12 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn maintain(&mut self, words: &'static str, given: StatementRun<'_>) -> SqlResult<Step> {
+    pub(super) fn maintain(
+        &mut self,
+        words: &'static str,
+        skipped: &[String],
+        given: StatementRun<'_>,
+    ) -> SqlResult<Step> {
         let bound = given.bound;
         let is_concurrent = || {
             let mode = |one: &TableUse| matches!(one.hold, Hold::Lock(TableLock::ShareUpdateExclusive, _));
@@ -44,6 +49,13 @@ impl Session {
         if words == "SET CONSTRAINTS" && !self.is_in_block() {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+        }
+        if !self.is_parked {
+            for table in skipped {
+                let verb = words.to_lowercase();
+                let message = format!("skipping \"{table}\" --- only table or database owner can {verb} it");
+                self.warn(SqlState::WARNING, &message);
+            }
         }
         let done = || Step::Done(Outcome::Done(CommandTag { words, rows: None }));
         // The engine takes such locks only for transactions that may write.

@@ -10,6 +10,7 @@ mod adopt;
 mod alone;
 mod analyse;
 mod analysis;
+mod authority;
 mod copy;
 mod cursor_rows;
 mod cursor_run;
@@ -37,6 +38,7 @@ use crate::context::Env;
 use crate::exec::{AdvisoryState, SessionSequences};
 use action::{Action, ActionTraits, PlannedQuery};
 pub use alone::QueryAlone;
+use authority::{Authority, StatementNeeds};
 use catalog::{Catalog, CatalogSnapshot, TableInfo};
 pub use copy::CopyPart;
 use define::{PendingDefinitions, PinnedCatalog};
@@ -54,7 +56,7 @@ use server::{LiveSettings, ServerSettings};
 use settings::Connect;
 use settings::Settings;
 use settings::roles::Roles;
-use settings::roles::change::Changed;
+use settings::roles::change::{Changed, RoleChange};
 pub use sleeps::Sleep;
 use stage::Class;
 use statement::bulk::DeferredDrops;
@@ -115,6 +117,8 @@ struct BoundStatement {
     action: Arc<Action>,
     known: Arc<queries::KnownPath>,
     columns: Option<Arc<[ColumnInfo]>>,
+    /// Rights that the statement needs.
+    needs: StatementNeeds,
     /// Locks to take before the statement begins.
     uses: Vec<TableUse>,
     /// Table sizes on which the plan depends.
@@ -145,6 +149,7 @@ impl BoundStatement {
             action: Arc::new(action),
             known: Arc::default(),
             columns: None,
+            needs: StatementNeeds::default(),
             uses: Vec::new(),
             sizes: TableSizes::default(),
             tables: Vec::new(),
@@ -242,6 +247,9 @@ enum TransactionBlock {
     Explicit,
 }
 
+/// Versions on which a search path depends.
+type PathVersion = (u64, Option<(u64, u64)>);
+
 /// Session of one client.
 pub struct Session {
     database: Database,
@@ -268,9 +276,10 @@ pub struct Session {
     renamed: Option<Box<ChangedNames>>,
     /// Values for the `EXECUTE` that waits, which are computed once.
     waiting: Option<Vec<Datum>>,
-    /// Search path, as of `path_version`.
+    /// Search path, as of these versions of the settings, and of the roles and the catalog for roles that may not use
+    /// all schemas.
     path: Arc<[String]>,
-    path_version: u64,
+    path_version: Option<PathVersion>,
     /// Environment of expressions; its settings are as of `env_version`.
     env: Arc<Env>,
     env_version: u64,
@@ -300,6 +309,7 @@ pub struct Session {
     copying: Option<copy::ActiveCopy>,
     copy_flag: Arc<copy::CopyFlag>,
     user: String,
+    authority: Authority,
     name_of_database: String,
     /// Class that a hint or a rule gives to the transaction.
     hinted: Option<Class>,
@@ -335,7 +345,7 @@ impl Database {
     /// Opens a session.
     ///
     /// # Errors
-    /// `3D000` for an unknown database; errors of the settings given.
+    /// `3D000` for an unknown database; errors of the settings given, roles among them.
     pub fn connect(&self, connect: Connect) -> SqlResult<Session> {
         let Connect { user, database, settings: wishes, backend_pid } = connect;
         if database != catalog::DATABASE {
@@ -353,7 +363,7 @@ impl Database {
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
         let watch = Arc::new(run::EngineWatch(engine.canceller(), env.sleeps.clone()));
-        Ok(Session {
+        let mut session = Session {
             database: self.clone(),
             time: self.time.clone(),
             advised: AdvisoryState::new(engine.advisory_locks()),
@@ -372,7 +382,7 @@ impl Database {
             renamed: None,
             waiting: None,
             path: Arc::from([]),
-            path_version: u64::MAX,
+            path_version: None,
             env,
             env_version,
             catalog_snapshot: None,
@@ -389,6 +399,7 @@ impl Database {
             explaining: None,
             copying: None,
             copy_flag: Arc::default(),
+            authority: Authority::of_login(&user, &self.roles),
             user,
             name_of_database: database,
             hinted: None,
@@ -400,7 +411,9 @@ impl Database {
             message: Arc::new(Planning::new(self.time.clone())),
             leavings: DeferredDrops::default(),
             watch,
-        })
+        };
+        session.check_first_roles()?;
+        Ok(session)
     }
 }
 
@@ -478,6 +491,9 @@ impl Session {
 
     fn act_here(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         let StatementRun { statement, bound, values } = given;
+        if self.running.is_none() {
+            self.check_needs(bound)?;
+        }
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(CommandTag { words, rows: None })));
         match &*bound.action {
             Action::Empty => Ok(Step::Done(Outcome::Empty)),
@@ -524,7 +540,7 @@ impl Session {
                 })?;
                 self.step_of(ran, given, |_, ()| done("LOCK TABLE"))
             }
-            Action::Maintain(words) => self.maintain(words, given),
+            Action::Maintain { words, skipped } => self.maintain(words, skipped, given),
             Action::Nothing(words) => done(words),
             Action::Prepare(prepare) => {
                 self.prepare_named(&statement.text, prepare)?;
@@ -622,6 +638,7 @@ impl Session {
                     self.set_modes(&[(name, value.as_str())])?;
                     return done("SET");
                 }
+                self.check_role_setting(name, value.as_deref())?;
                 if *is_local && self.block == TransactionBlock::None && !self.has_several {
                     // The value is checked all the same.
                     self.settings.clone().set(name, value.as_deref(), true)?;
@@ -633,6 +650,12 @@ impl Session {
                 done(if matches!(statement.tree.as_deref(), Some(ast::Statement::Reset(_))) { "RESET" } else { "SET" })
             }
             Action::Role(change) => {
+                // A role that is dropped must be unused: no definition may begin to use it meanwhile.
+                if let RoleChange::Drop { names, .. } = change
+                    && let Some(parked) = self.check_unused_roles(names)?
+                {
+                    return Ok(Step::Parked(parked));
+                }
                 self.change_roles(change)?;
                 done(change.tag())
             }

@@ -201,6 +201,7 @@ impl Session {
             DiscardTarget::All => {
                 self.close_cursor(None)?;
                 self.settings.reset_all();
+                self.set_setting("session_authorization", None, false)?;
                 self.numbers.forget();
                 self.advised.unlock_all();
                 self.deallocate(None)?;

@@ -586,7 +586,7 @@ impl QueryReads {
             Expr::Sequence { call, arguments: _ } => {
                 self.locks = true;
                 match call {
-                    SequenceCall::Next => self.writes = Some("nextval()"),
+                    SequenceCall::Next | SequenceCall::Identity => self.writes = Some("nextval()"),
                     SequenceCall::Set => self.writes = Some("setval()"),
                     SequenceCall::Current | SequenceCall::Last => {}
                 }

@@ -82,7 +82,7 @@ impl<'b> RunNeeds<'b> {
             RunNeeds::Nothing => Ok(()),
             RunNeeds::Statement(bound) => {
                 // The statement changes no table, so writers of one need not wait until the next is locked.
-                if matches!(*bound.action, Action::Maintain(_)) {
+                if matches!(*bound.action, Action::Maintain { .. }) {
                     txn.give_back_when_waiting();
                 }
                 let take = || bound.uses.iter().try_for_each(|one| one.take(txn));
@@ -292,7 +292,8 @@ impl Session {
                 }
                 for (name, value, is_local) in env.take_asked() {
                     if !self.is_parked {
-                        self.settings.set(&name, value.as_deref(), is_local)?;
+                        self.check_role_setting(&name, value.as_deref())?;
+                        self.set_setting(&name, value.as_deref(), is_local)?;
                     }
                 }
                 Ok(step)
@@ -352,6 +353,7 @@ impl Session {
 
     /// Updates [`Env`] to the settings and to the start time of the transaction.
     pub(super) fn refresh_env(&mut self) {
+        self.refresh_authority();
         let now_us = self.settings.forms.now_us;
         let is_same = self.env_version == self.settings.version();
         let number = |seen: &Option<Arc<CatalogSnapshot>>| seen.as_ref().map_or(std::ptr::null(), Arc::as_ptr);

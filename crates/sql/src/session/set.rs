@@ -42,10 +42,7 @@ pub(super) fn reset(name: &SettingName) -> Action {
     }
 }
 
-/// `SET SESSION AUTHORIZATION DEFAULT` means the user that logged in, as `SET ROLE NONE` does. A session never has
-/// another user.
 fn assignment(name: String, value: Option<String>, is_local: bool) -> Action {
-    let name = if name == "session_authorization" && value.is_none() { "role".to_owned() } else { name };
     Action::Set { name, value, is_local }
 }
 

@@ -82,7 +82,7 @@ impl Session {
         let commit = commit && !self.has_failed;
         let roles = Arc::clone(&self.database.roles);
         let changed = self.roles.take().filter(|_| commit);
-        let decided = changed.map(|changed| changed.decide(&roles, (&self.user, &self.name_of_database))).transpose();
+        let decided = changed.map(|changed| changed.decide(&roles, &self.name_of_database)).transpose();
         let result = match decided {
             Ok(decided) if commit && self.engine.is_open() => self.commit().map(|()| decided),
             decided => {

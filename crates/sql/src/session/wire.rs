@@ -214,17 +214,31 @@ impl Session {
             let message = "SET LOCAL overtake.priority must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
-        self.settings.set(name, value, is_local)
+        self.settings.set(name, value, is_local)?;
+        // Another session user begins as itself.
+        if Session::ends_role(name) {
+            self.settings.set("role", None, is_local)?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `0A000` in a transaction block, whose savepoints do not restore roles.
+    pub(super) fn refuse_roles_in_block(&self, tag: &str) -> SqlResult<()> {
+        match self.block {
+            TransactionBlock::Explicit => Err(SqlError::unsupported(format_args!("{tag} in a transaction block"))),
+            TransactionBlock::None | TransactionBlock::Implicit => Ok(()),
+        }
     }
 
     /// Runs `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE` and their like.
     pub(super) fn change_roles(&mut self, change: &RoleChange) -> SqlResult<()> {
-        if self.block == TransactionBlock::Explicit {
-            return Err(SqlError::unsupported(format_args!("{} in a transaction block", change.tag())));
-        }
+        self.refuse_roles_in_block(change.tag())?;
         self.open_implicit();
+        self.refresh_authority();
+        let user = Arc::clone(&self.env.user);
         let changed = self.roles.get_or_insert_with(|| Box::new(Changed::new(Arc::clone(&self.database.roles))));
-        changed.change(change, (&self.user, &self.name_of_database), &mut self.notices)
+        changed.change(change, (&user, &self.name_of_database), &mut self.notices)
     }
 }
 

@@ -192,7 +192,8 @@ fn constraints(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResu
 /// Returns the positions of the columns that a condition uses, in the order of the table.
 pub(super) fn columns_of_check(source: &SystemContext<'_>, table: &TableInfo, constraint: &Constraint) -> Vec<usize> {
     let ConstraintKind::Check(check) = &constraint.what else { return Vec::new() };
-    let binder = query::bind::Binder::new(source.state(), &source.snapshot.path, &check.text, source.env, Vec::new());
+    let binder = query::bind::Binder::new(source.state(), &source.snapshot.path, &check.text, source.env, Vec::new())
+        .of_stored_text();
     let mut scope = query::bind::NameScope::default();
     let columns = query::bind::columns_of(table);
     let width = columns.len();

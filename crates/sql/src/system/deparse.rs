@@ -79,7 +79,7 @@ pub(super) fn check(
     check: &CheckConstraint,
     pretty: bool,
 ) -> SqlResult<String> {
-    let binder = || Binder::new(&snapshot.state, &snapshot.path, &check.text, env, Vec::new());
+    let binder = || Binder::new(&snapshot.state, &snapshot.path, &check.text, env, Vec::new()).of_stored_text();
     let mut scope = NameScope::default();
     let columns = columns_of(table);
     let width = columns.len();
@@ -122,14 +122,14 @@ pub(super) fn written(
     pretty: bool,
 ) -> SqlResult<String> {
     let kept = || {
-        let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new());
+        let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).of_stored_text();
         binder.kept_text(&NameScope::default(), kind, |oid| super::reg::relation_shown(snapshot, oid))
     };
     statement::stack::on_large(|| expression(snapshot, env, text, kind, pretty).map_or_else(kept, Ok))
 }
 
 fn expression(snapshot: &CatalogSnapshot, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
-    let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new());
+    let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).of_stored_text();
     let mut typed = binder.expr(&grammar::expression(text).ok()?, &NameScope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
@@ -276,10 +276,13 @@ impl Deparser<'_> {
                     written => format!("ARRAY[{}]", written.join(", ")),
                 })
             }
-            Expr::Sequence { call: call @ (SequenceCall::Next | SequenceCall::Current), arguments } => {
+            Expr::Sequence {
+                call: call @ (SequenceCall::Next | SequenceCall::Identity | SequenceCall::Current),
+                arguments,
+            } => {
                 let [Expr::Constant(Datum::Oid(oid))] = &arguments[..] else { return None };
                 let name = super::reg::relation_shown(self.snapshot, *oid)?.replace('\'', "''");
-                let function = if *call == SequenceCall::Next { "nextval" } else { "currval" };
+                let function = if *call == SequenceCall::Current { "currval" } else { "nextval" };
                 simple(format!("{function}('{name}'::regclass)"))
             }
             _ => None,

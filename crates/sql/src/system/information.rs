@@ -31,10 +31,13 @@ pub(super) fn filled(name: &str) -> Option<super::TableFill> {
         "sequences" => Some(sequences),
         "character_sets" => Some(character_sets),
         "enabled_roles" => Some(|source, rows| {
-            rows.add([("role_name", text(&*source.env.user))]);
+            let roles = &source.snapshot.roles;
+            for role in roles.inherited(catalog::rights::role_named(roles, &source.env.user)) {
+                rows.add([("role_name", text(super::server::owner_name(source.snapshot, role)))]);
+            }
             Ok(())
         }),
-        _ => super::routines::filled(name),
+        name => super::routines::filled(name).or_else(|| super::grants::filled(name)),
     }
 }
 
@@ -62,7 +65,8 @@ fn of_constraint(source: &SystemContext<'_>, table: &TableInfo, name: &str) -> N
 
 fn schemata(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (_, name) in schemas(source) {
-        let owner = source.state().schema(&name).map_or(OWNER, |schema| &schema.owner);
+        let owner = source.state().schema(&name).map_or(OWNER, |schema| schema.owner);
+        let owner = super::server::owner_name(source.snapshot, owner);
         rows.add([("catalog_name", text(DATABASE)), ("schema_owner", text(owner)), ("schema_name", text(&name))]);
     }
     Ok(())

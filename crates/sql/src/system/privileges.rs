@@ -1,14 +1,13 @@
-//! Privilege checks: `has_table_privilege` and similar functions.
-//!
-//! Privileges cannot be granted yet ([`settings::roles`]): every role has all privileges on user-created objects. Only
-//! the system's own tables are protected from roles that are not superusers, and only superusers and owners may grant.
+//! Privilege checks: `has_table_privilege` and similar functions, as [`catalog::rights`] decides them.
 //!
 //! **Invariant:** objects, roles and privileges that do not exist are errors, as in PostgreSQL; unknown OIDs yield
 //! NULL.
 
 use super::functions::{line, number, snapshot};
 use super::reg;
-use catalog::{CatalogSnapshot, Relation};
+use catalog::acl::{AclKind, PUBLIC_ROLE, Privileges, Securable};
+use catalog::rights::{DATABASE_ITSELF, Rights, role_named};
+use catalog::{CatalogSnapshot, OWNER, Relation};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::Kind;
 use types::datum::Datum;
@@ -16,101 +15,120 @@ use types::ops::get::text as words;
 use types::ops::{CallContext, Function};
 
 /// Privilege that a call asks for.
+#[derive(Clone, Copy)]
 struct WantedPrivilege {
-    /// True if the privilege only allows reading.
-    reads: bool,
-    /// True if the privilege includes the grant option.
-    grants: bool,
+    /// Privilege; none for one that nobody has.
+    privilege: Privileges,
+    /// True if the grant option is asked for.
+    has_option: bool,
 }
 
-/// Privileges of a kind of object. The first `reading` of them only allow reading.
-struct PrivilegeKind {
-    words: &'static [&'static str],
-    reading: usize,
+/// Object that a call asks about.
+#[derive(Clone, Copy)]
+enum Asked {
+    Object(Securable),
+    /// Schema of the system, which everybody may use.
+    SystemSchema,
+    /// Tablespace, in which only superusers create.
+    Tablespace,
 }
 
-const OF_TABLES: PrivilegeKind = PrivilegeKind {
-    words: &["select", "insert", "update", "delete", "truncate", "references", "trigger", "rule"],
-    reading: 1,
-};
-const OF_COLUMNS: PrivilegeKind = PrivilegeKind { words: &["select", "insert", "update", "references"], reading: 1 };
-const OF_SEQUENCES: PrivilegeKind = PrivilegeKind { words: &["select", "usage", "update"], reading: 1 };
-const OF_SCHEMAS: PrivilegeKind = PrivilegeKind { words: &["usage", "create"], reading: 1 };
-const OF_DATABASES: PrivilegeKind = PrivilegeKind { words: &["connect", "temporary", "temp", "create"], reading: 4 };
-const OF_FUNCTIONS: PrivilegeKind = PrivilegeKind { words: &["execute"], reading: 1 };
-const USABLE: PrivilegeKind = PrivilegeKind { words: &["usage"], reading: 1 };
-const OF_TABLESPACES: PrivilegeKind = PrivilegeKind { words: &["create"], reading: 1 };
-const OF_ROLES: PrivilegeKind = PrivilegeKind { words: &["usage", "member", "set"], reading: 3 };
+/// Columns of a relation that a call asks about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AskedColumns {
+    None,
+    /// Any column.
+    Any,
+    /// The column that an argument names.
+    One,
+}
 
-impl PrivilegeKind {
-    /// Parses a list of privileges, any of which is enough.
-    fn read(&self, list: &str) -> SqlResult<Vec<WantedPrivilege>> {
-        let one = |written: &str| {
-            let lower = written.trim().to_lowercase();
-            let (word, grants) =
-                match lower.strip_suffix(" with grant option").or(lower.strip_suffix(" with admin option")) {
-                    Some(word) => (word.trim_end(), true),
-                    None => (lower.as_str(), false),
-                };
-            let unknown = || {
-                let message = format!("unrecognized privilege type: \"{}\"", written.trim());
-                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+/// Words of the privileges of a kind of object.
+type PrivilegeWords = &'static [&'static str];
+
+const OF_TABLES: PrivilegeWords =
+    &["select", "insert", "update", "delete", "truncate", "references", "trigger", "rule"];
+const OF_COLUMNS: PrivilegeWords = &["select", "insert", "update", "references"];
+const OF_SEQUENCES: PrivilegeWords = &["select", "usage", "update"];
+const OF_SCHEMAS: PrivilegeWords = &["usage", "create"];
+const OF_DATABASES: PrivilegeWords = &["connect", "temporary", "temp", "create"];
+const OF_FUNCTIONS: PrivilegeWords = &["execute"];
+const USABLE: PrivilegeWords = &["usage"];
+const OF_TABLESPACES: PrivilegeWords = &["create"];
+const OF_ROLES: PrivilegeWords = &["usage", "member"];
+
+/// Returns each privilege of a list, any of which is enough, and true for those with grant option.
+fn wanted_words(known: PrivilegeWords, list: &str) -> SqlResult<Vec<(&'static str, bool)>> {
+    let one = |written: &str| {
+        let lower = written.trim().to_lowercase();
+        let (word, has_option) =
+            match lower.strip_suffix(" with grant option").or(lower.strip_suffix(" with admin option")) {
+                Some(word) => (word.trim_end(), true),
+                None => (lower.as_str(), false),
             };
-            let at = self.words.iter().position(|known| *known == word).ok_or_else(unknown)?;
-            Ok(WantedPrivilege { reads: at < self.reading, grants })
+        let unknown = || {
+            let message = format!("unrecognized privilege type: \"{}\"", written.trim());
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         };
-        list.split(',').map(one).collect()
+        let word = known.iter().find(|known| **known == word).ok_or_else(unknown)?;
+        Ok((*word, has_option))
+    };
+    list.split(',').map(one).collect()
+}
+
+fn wanted(known: PrivilegeWords, list: &str) -> SqlResult<Vec<WantedPrivilege>> {
+    let of = |(word, has_option)| WantedPrivilege {
+        privilege: Privileges::named(word).unwrap_or(Privileges::NONE),
+        has_option,
+    };
+    Ok(wanted_words(known, list)?.into_iter().map(of).collect())
+}
+
+/// Returns the OID of a role; an OID that no role has stays what it is.
+fn role(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<u32> {
+    match given {
+        Datum::Text(name) if **name == *"public" => Ok(PUBLIC_ROLE),
+        Datum::Text(name) => snapshot.roles.oid_of(name).ok_or_else(|| no_role(name)),
+        other => number(other),
     }
 }
 
-/// Returns a role's name, and true if it is a superuser; `None` for an unknown OID.
-fn role(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<(String, bool)>> {
-    let name = match given {
-        Datum::Text(name) => (**name).to_owned(),
-        other => match super::server::role_name(snapshot, number(other)?) {
-            Some(name) => name,
-            None => return Ok(None),
-        },
-    };
-    match snapshot.roles.get(&name) {
-        Some(role) => Ok(Some((name, role.is_superuser))),
-        None if name == "public" || super::server::role_number(snapshot, &name).is_some() => Ok(Some((name, false))),
-        None if matches!(given, Datum::Text(_)) => Err(no_role(&name)),
-        None => Ok(Some((name, false))),
-    }
+fn own_role(snapshot: &CatalogSnapshot, env: &dyn CallContext) -> u32 {
+    role_named(&snapshot.roles, env.user())
 }
 
 fn no_role(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"))
 }
 
-/// Properties of an object that privileges depend on.
-struct PrivilegeObject {
-    owner: Option<String>,
-    is_system: bool,
+type FindObject = fn(&CatalogSnapshot, &Datum) -> SqlResult<Option<Asked>>;
+
+fn relation_number(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<u32> {
+    match given {
+        Datum::Text(name) => reg::relation_number(snapshot, name),
+        other => number(other),
+    }
 }
 
-impl PrivilegeObject {
-    const OF_SYSTEM: PrivilegeObject = PrivilegeObject { owner: None, is_system: true };
+fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
+    let of = relation_number(snapshot, given)?;
+    let is_there = snapshot.state.relation_numbered(of).is_some();
+    if !is_there && catalog::system::numbered(of, Some(snapshot)).is_none() {
+        return Ok(None);
+    }
+    Ok(snapshot.state.securable(of).map(Asked::Object))
 }
 
-type FindObject = fn(&CatalogSnapshot, &Datum) -> SqlResult<Option<PrivilegeObject>>;
-
-fn relation(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
-    let of = match given {
-        Datum::Text(name) => reg::relation_number(snapshot, name)?,
-        other => number(other)?,
-    };
-    let owner = match snapshot.state.relation_numbered(of) {
-        Some(Relation::Table(table) | Relation::Index { table, .. }) => &table.owner,
-        Some(Relation::View(view)) => &view.owner,
-        Some(Relation::Sequence(sequence)) => &sequence.owner,
-        None => return Ok(catalog::system::numbered(of, Some(snapshot)).map(|_| PrivilegeObject::OF_SYSTEM)),
-    };
-    Ok(Some(PrivilegeObject { owner: Some(owner.clone()), is_system: false }))
+fn sequence(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
+    let of = relation_number(snapshot, given)?;
+    match snapshot.state.relation_numbered(of) {
+        Some(relation @ Relation::Sequence(_)) => Ok(Some(Asked::Object(Securable::relation(relation)))),
+        Some(other) => Err(query::bind::not_a_sequence(other)),
+        None => Ok(None),
+    }
 }
 
-fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
+fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
     let name = match given {
         Datum::Text(name) if reg::schema_number(snapshot, name).is_none() => {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
@@ -119,95 +137,170 @@ fn schema(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Privile
         other => reg::schema_name(snapshot, number(other)?),
     };
     Ok(name.map(|name| match snapshot.state.schema(&name) {
-        Some(schema) => PrivilegeObject { owner: Some(schema.owner.clone()), is_system: false },
-        None => PrivilegeObject::OF_SYSTEM,
+        Some(schema) => Asked::Object(schema.securable()),
+        None => Asked::SystemSchema,
     }))
 }
 
-fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<PrivilegeObject>> {
+fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
     let is_ours = match given {
         Datum::Text(name) if **name != *catalog::DATABASE => {
             return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")));
         }
         Datum::Text(_) => true,
-        other => number(other)? == super::server::DATABASE_OID,
+        other => number(other)? == catalog::DATABASE_OID,
     };
-    Ok(is_ours.then_some(PrivilegeObject { owner: None, is_system: false }))
+    Ok(is_ours.then_some(Asked::Object(DATABASE_ITSELF)))
 }
 
-/// Returns the object for functions, types, languages and tablespaces: all of them are the system's.
-fn of_system(_: &CatalogSnapshot, _: &Datum) -> SqlResult<Option<PrivilegeObject>> {
-    Ok(Some(PrivilegeObject::OF_SYSTEM))
+/// Finds a routine by its OID, or by a text as `regprocedure` reads it: `f(integer, text)`.
+fn routine(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
+    let state = &snapshot.state;
+    let text = match given {
+        Datum::Text(text) => text,
+        other => {
+            let found = state.routine_numbered(number(other)?);
+            return Ok(Some(found.map_or_else(|| of_system(AclKind::Routine), |one| Asked::Object(one.securable()))));
+        }
+    };
+    let (name, types) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(|| {
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis")
+    })?;
+    let no_such = || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"));
+    let kinds: Option<Vec<Kind>> = match types.trim() {
+        "" => Some(Vec::new()),
+        types => types.split(',').map(|one| Kind::from_name(one.trim())).collect(),
+    };
+    let parts = syntax::names::name_parts(name).ok_or_else(no_such)?;
+    let (schemas, name) = match &parts[..] {
+        [name] => (snapshot.path.to_vec(), name),
+        [schema, name] => (vec![schema.clone()], name),
+        _ => return Err(no_such()),
+    };
+    let of_schemas = schemas.iter().filter_map(|schema| state.schema(schema));
+    let mut found = of_schemas.flat_map(|schema| state.routines_named(schema.oid, name));
+    match found.find(|routine| Some(routine.input_kinds()) == kinds) {
+        Some(routine) => Ok(Some(Asked::Object(routine.securable()))),
+        // Functions of the system may be called by everybody.
+        None if kinds.is_some() && reg::is_function(name) => Ok(Some(of_system(AclKind::Routine))),
+        None => Err(no_such()),
+    }
 }
 
-/// Evaluates a privilege function. The arguments are an optional role, the object, a column if `has_column`, and the
-/// privilege.
+/// Returns an object of the system of this kind, which has the privileges of a new one.
+fn of_system(kind: AclKind) -> Asked {
+    Asked::Object(Securable { oid: 0, kind, owner: OWNER })
+}
+
+/// Evaluates a privilege function. The arguments are an optional role, the object, a column if one is asked about, and
+/// the privilege.
 fn has(
-    known: &PrivilegeKind,
+    known: PrivilegeWords,
     find: FindObject,
-    has_column: bool,
+    columns: AskedColumns,
     args: &[Datum],
     env: &dyn CallContext,
 ) -> SqlResult<Datum> {
     let snapshot = snapshot(env)?;
-    let rest = if has_column { 3 } else { 2 };
+    let rest = if columns == AskedColumns::One { 3 } else { 2 };
     let who = match args.len().checked_sub(rest) {
         Some(1) => role(snapshot, &args[0])?,
-        _ => role(snapshot, &Datum::text(env.user()))?,
+        _ => own_role(snapshot, env),
     };
     let at = args.len() - rest;
-    let object = find(snapshot, &args[at])?;
-    let wanted = known.read(words(&args[args.len() - 1])?)?;
-    let (Some((name, is_superuser)), Some(object)) = (who, object) else { return Ok(Datum::Null) };
-    if has_column
-        && let Some(is_there) = column_is_there(snapshot, &args[at], &args[at + 1])?
-        && !is_there
+    if let Datum::Text(name) = &args[at]
+        && [OF_TABLES, OF_COLUMNS, OF_SEQUENCES].contains(&known)
     {
-        return Ok(Datum::Null);
+        reg::check_usage(snapshot, own_role(snapshot, env), name)?;
     }
-    let may = |wanted: &WantedPrivilege| {
-        is_superuser || object.owner.as_ref() == Some(&name) || (!wanted.grants && (wanted.reads || !object.is_system))
+    let object = find(snapshot, &args[at])?;
+    let wanted = wanted(known, words(&args[args.len() - 1])?)?;
+    let Some(object) = object else { return Ok(Datum::Null) };
+    let column = match columns {
+        AskedColumns::One => match column_number(snapshot, &args[at], &args[at + 1])? {
+            Some(column) => Some(column),
+            None => return Ok(Datum::Null),
+        },
+        AskedColumns::None | AskedColumns::Any => None,
     };
-    Ok(Datum::Bool(wanted.iter().any(may)))
+    let rights = Rights::new(&snapshot.state, &snapshot.roles, who);
+    let has_one = |wanted: WantedPrivilege| has_it(&rights, object, columns, column, wanted);
+    Ok(Datum::Bool(wanted.into_iter().any(has_one)))
 }
 
-/// Returns true if the table has the column with this number. An unknown name is an error.
-fn column_is_there(snapshot: &CatalogSnapshot, of: &Datum, column: &Datum) -> SqlResult<Option<bool>> {
-    let of = match of {
-        Datum::Text(name) => reg::relation_number(snapshot, name)?,
-        other => number(other)?,
+fn has_it(
+    rights: &Rights<'_>,
+    object: Asked,
+    columns: AskedColumns,
+    column: Option<i16>,
+    wanted: WantedPrivilege,
+) -> bool {
+    let WantedPrivilege { privilege, has_option } = wanted;
+    if privilege.is_empty() {
+        return false;
+    }
+    let of = match object {
+        Asked::Object(of) => of,
+        Asked::SystemSchema => {
+            return rights.is_superuser() || !has_option && privilege == Privileges::USAGE;
+        }
+        Asked::Tablespace => return rights.is_superuser(),
     };
+    let held = if has_option { rights.options_on(of) } else { rights.on(of) };
+    let on_column = |column: i16| match has_option {
+        true => rights.options_on_column(of.oid, column).has(privilege),
+        false => rights.on_column(of.oid, column).has(privilege),
+    };
+    held.has(privilege)
+        || column.is_some_and(on_column)
+        || columns == AskedColumns::Any && rights.columns_with_lists(of.oid).any(on_column)
+}
+
+/// Returns the attribute number of a column; `None` for a number without a column. An unknown name is an error.
+fn column_number(snapshot: &CatalogSnapshot, of: &Datum, column: &Datum) -> SqlResult<Option<i16>> {
+    let of = relation_number(snapshot, of)?;
     let names: Vec<(i16, String)> = match snapshot.state.relation_numbered(of) {
         Some(Relation::Table(table)) => {
             table.columns.iter().map(|column| (column.number, column.name.clone())).collect()
         }
         Some(Relation::View(view)) => (1..).zip(view.columns.iter().map(|(name, _)| name.clone())).collect(),
-        _ => return Ok(None),
+        Some(Relation::Sequence(_) | Relation::Index { .. }) | None => match column {
+            Datum::Int2(number) => return Ok(Some(*number)),
+            // Privileges on columns of these are those on the whole.
+            _ => return Ok(Some(0)),
+        },
     };
     match column {
-        Datum::Text(wanted) if names.iter().all(|(_, name)| **name != **wanted) => {
-            let (_, relation) = reg::relation_name(snapshot, of).unwrap_or_default();
-            let message = format!("column \"{wanted}\" of relation \"{relation}\" does not exist");
-            Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
+        Datum::Text(wanted) => {
+            let found = names.iter().find(|(_, name)| **name == **wanted).map(|(number, _)| *number);
+            found.map(Some).ok_or_else(|| {
+                let (_, relation) = reg::relation_name(snapshot, of).unwrap_or_default();
+                let message = format!("column \"{wanted}\" of relation \"{relation}\" does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            })
         }
-        Datum::Int2(wanted) => Ok(Some(names.iter().any(|(number, _)| number == wanted))),
-        _ => Ok(Some(true)),
+        Datum::Int2(wanted) => Ok(names.iter().any(|(number, _)| number == wanted).then_some(*wanted)),
+        _ => Ok(None),
     }
 }
 
-/// Executes `pg_has_role`. Roles have no members: a role has itself, and a superuser has all.
+/// Executes `pg_has_role`.
 fn has_role(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     let snapshot = snapshot(env)?;
     let at = args.len() - 2;
-    let who = if at == 0 { role(snapshot, &Datum::text(env.user()))? } else { role(snapshot, &args[0])? };
+    let who = if at == 0 { own_role(snapshot, env) } else { role(snapshot, &args[0])? };
     let whose = role(snapshot, &args[at])?;
-    OF_ROLES.read(words(&args[at + 1])?)?;
-    let (Some((who, is_superuser)), Some((whose, _))) = (who, whose) else { return Ok(Datum::Bool(false)) };
-    Ok(Datum::Bool(is_superuser || who == whose))
+    let roles = &snapshot.roles;
+    let has_one = |(word, has_option): (&str, bool)| match (word, has_option) {
+        (_, true) => roles.is_admin(who, whose),
+        ("usage", false) => roles.has_rights_of(who, whose),
+        (_, false) => roles.may_become(who, whose),
+    };
+    Ok(Datum::Bool(wanted_words(OF_ROLES, words(&args[at + 1])?)?.into_iter().any(has_one)))
 }
 
 macro_rules! lines {
-    ($all:ident, $name:literal, $known:ident, $find:ident) => {
+    ($all:ident, $name:literal, $known:ident, $find:expr, $columns:ident) => {
         for object in [Kind::Text, Kind::Oid] {
             let of: &'static [&'static [Kind]] = if object == Kind::Text {
                 &[
@@ -219,7 +312,9 @@ macro_rules! lines {
                 &[&[Kind::Oid, Kind::Text], &[Kind::Name, Kind::Oid, Kind::Text], &[Kind::Oid, Kind::Oid, Kind::Text]]
             };
             for arguments in of {
-                $all.push(line($name, arguments, Kind::Bool, |a, env| has(&$known, $find, false, a, env)));
+                $all.push(line($name, arguments, Kind::Bool, |a, env| {
+                    has($known, $find, AskedColumns::$columns, a, env)
+                }));
             }
         }
     };
@@ -228,15 +323,15 @@ macro_rules! lines {
 pub(super) fn functions() -> Vec<Function> {
     use Kind::{Bool, Int2, Name, Oid, Text};
     let mut all = Vec::new();
-    lines!(all, "has_table_privilege", OF_TABLES, relation);
-    lines!(all, "has_any_column_privilege", OF_COLUMNS, relation);
-    lines!(all, "has_sequence_privilege", OF_SEQUENCES, relation);
-    lines!(all, "has_schema_privilege", OF_SCHEMAS, schema);
-    lines!(all, "has_database_privilege", OF_DATABASES, database);
-    lines!(all, "has_function_privilege", OF_FUNCTIONS, of_system);
-    lines!(all, "has_type_privilege", USABLE, of_system);
-    lines!(all, "has_language_privilege", USABLE, of_system);
-    lines!(all, "has_tablespace_privilege", OF_TABLESPACES, of_system);
+    lines!(all, "has_table_privilege", OF_TABLES, relation, None);
+    lines!(all, "has_any_column_privilege", OF_COLUMNS, relation, Any);
+    lines!(all, "has_sequence_privilege", OF_SEQUENCES, sequence, None);
+    lines!(all, "has_schema_privilege", OF_SCHEMAS, schema, None);
+    lines!(all, "has_database_privilege", OF_DATABASES, database, None);
+    lines!(all, "has_function_privilege", OF_FUNCTIONS, routine, None);
+    lines!(all, "has_type_privilege", USABLE, |_, _| Ok(Some(of_system(AclKind::Type))), None);
+    lines!(all, "has_language_privilege", USABLE, |_, _| Ok(Some(of_system(AclKind::Language))), None);
+    lines!(all, "has_tablespace_privilege", OF_TABLESPACES, |_, _| Ok(Some(Asked::Tablespace)), None);
     let of_columns: [&'static [Kind]; 12] = [
         &[Text, Text, Text],
         &[Text, Int2, Text],
@@ -252,7 +347,9 @@ pub(super) fn functions() -> Vec<Function> {
         &[Oid, Oid, Int2, Text],
     ];
     for arguments in of_columns {
-        all.push(line("has_column_privilege", arguments, Bool, |a, env| has(&OF_COLUMNS, relation, true, a, env)));
+        all.push(line("has_column_privilege", arguments, Bool, |a, env| {
+            has(OF_COLUMNS, relation, AskedColumns::One, a, env)
+        }));
     }
     let of_roles: [&'static [Kind]; 6] =
         [&[Name, Text], &[Oid, Text], &[Name, Name, Text], &[Name, Oid, Text], &[Oid, Name, Text], &[Oid, Oid, Text]];

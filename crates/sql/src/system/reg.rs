@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** a written name can be read again, by the same search path.
 
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
 use catalog::{CatalogSnapshot, CatalogState, Relation, Routine};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -47,7 +49,7 @@ fn relation_in(snapshot: &CatalogSnapshot, schema: &str, name: &str) -> Option<u
 }
 
 /// Returns the name of a relation, with the schema if the search path does not find it.
-pub(super) fn relation_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
+pub(crate) fn relation_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
     let (schema, name) = relation_name(snapshot, oid)?;
     if relation_by_path(snapshot, &name) == Some(oid) {
         return Some(quoted(&name));
@@ -111,7 +113,11 @@ fn function_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
 
 /// Catalog snapshot of a statement as the source of names for `regclass` and similar types.
 #[derive(Debug)]
-pub(crate) struct SnapshotNames(pub(crate) Arc<CatalogSnapshot>);
+pub(crate) struct SnapshotNames {
+    pub(crate) snapshot: Arc<CatalogSnapshot>,
+    /// OID of the current role, which must be allowed to use the schema of a name.
+    pub(crate) role: u32,
+}
 
 impl Naming for SnapshotNames {
     fn name_of(&self, kind: Kind, oid: u32) -> Option<String> {
@@ -121,7 +127,7 @@ impl Naming for SnapshotNames {
         if oid == 0 {
             return Some("-".to_owned());
         }
-        let snapshot = &self.0;
+        let snapshot = &self.snapshot;
         match kind {
             Kind::Regclass => relation_shown(snapshot, oid),
             Kind::Regnamespace => schema_name(snapshot, oid).map(|name| quoted(&name)),
@@ -132,12 +138,15 @@ impl Naming for SnapshotNames {
     }
 
     fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
-        let snapshot = &self.0;
+        let snapshot = &self.snapshot;
         let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
         let parts = syntax::names::name_parts(name)
             .ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
         match kind {
-            Kind::Regclass => relation_number(snapshot, name),
+            Kind::Regclass => {
+                check_usage(snapshot, self.role, name)?;
+                relation_number(snapshot, name)
+            }
             Kind::Regnamespace => match &parts[..] {
                 [name] => schema_number(snapshot, name).ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema")),
                 _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
@@ -163,6 +172,19 @@ impl Naming for SnapshotNames {
                 }
             }
         }
+    }
+}
+
+/// Checks that a role may use the schema that a text names, if it names one.
+///
+/// # Errors
+/// `42501`
+pub(super) fn check_usage(snapshot: &CatalogSnapshot, role: u32, text: &str) -> SqlResult<()> {
+    match syntax::names::name_parts(text).as_deref() {
+        Some([.., schema, _]) => {
+            Rights::new(&snapshot.state, &snapshot.roles, role).check_schema(schema, Privileges::USAGE)
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use super::pg_type::{alignment, by_value, collation, storage};
 use super::{SystemContext, SystemRows, deparse, int, oid, text, yes};
 use catalog::SystemTable;
 use catalog::system::{OF_SEQUENCE, SCHEMAS};
-use catalog::{ColumnDef, OWNER, PUBLIC, Relation, Sequence, TableInfo, ViewInfo};
+use catalog::{ColumnDef, Relation, Sequence, TableInfo, ViewInfo};
 use locked::Locked;
 use statement::error::{SqlResult, SqlState};
 use std::sync::Arc;
@@ -47,15 +47,9 @@ pub(super) fn system(source: &SystemContext<'_>) -> Vec<Arc<SystemTable>> {
 fn namespaces(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for (number, name) in schemas(source) {
         let own = source.state().schema(&name);
-        // The owner of the database owns this schema, as in PostgreSQL.
-        let is_fresh = own.is_some_and(|schema| schema.name == PUBLIC && schema.owner == OWNER);
-        let owner = own.and_then(|schema| super::server::role_number(source.snapshot, &schema.owner));
-        let owner = if is_fresh { super::server::DATABASE_OWNER } else { owner.unwrap_or(super::server::SUPERUSER) };
-        let mut row = vec![("oid", oid(number)), ("nspname", text(name)), ("nspowner", oid(owner))];
-        if is_fresh {
-            let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
-            row.push(("nspacl", super::array(rights.map(text))));
-        }
+        let owner = own.map_or(super::server::SUPERUSER, |schema| schema.owner);
+        let acl = super::server::acl(source.snapshot, number, 0);
+        let row = [("oid", oid(number)), ("nspname", text(name)), ("nspowner", oid(owner)), ("nspacl", acl)];
         rows.add(row);
     }
     Ok(())
@@ -68,11 +62,6 @@ pub(super) fn schemas(source: &SystemContext<'_>) -> Vec<(u32, String)> {
         .filter(|(_, name)| *name != catalog::system::OWN_SCHEMA || source.snapshot.provider.is_some())
         .map(|(number, name)| (*number, (*name).to_owned()));
     fixed.chain(source.state().schemas().map(|schema| (schema.oid, schema.name.clone()))).collect()
-}
-
-/// Returns the OID of a relation's owner.
-fn owner(source: &SystemContext<'_>, name: &str) -> Datum {
-    oid(super::server::role_number(source.snapshot, name).unwrap_or(super::server::SUPERUSER))
 }
 
 fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
@@ -101,6 +90,7 @@ fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
             ("relnamespace", oid(relation.schema())),
             ("reltuples", int(-1)),
             ("relfilenode", oid(relation.oid())),
+            ("relacl", super::server::acl(source.snapshot, relation.oid(), 0)),
             ("relpersistence", text("p")),
             ("relispopulated", yes(true)),
         ];
@@ -112,7 +102,7 @@ fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
                 row.extend([
                     ("reltuples", int(counted)),
                     ("relpages", int(pages as i64)),
-                    ("relowner", owner(source, &table.owner)),
+                    ("relowner", oid(table.owner)),
                     ("relam", oid(2)),
                     ("relkind", text("r")),
                     ("relnatts", int(i64::from(table.next_column) - 1)),
@@ -123,7 +113,7 @@ fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
                 ]);
             }
             Relation::View(view) => row.extend([
-                ("relowner", owner(source, &view.owner)),
+                ("relowner", oid(view.owner)),
                 ("relfilenode", oid(0)),
                 ("relkind", text("v")),
                 ("relnatts", int(view.columns.len() as i64)),
@@ -131,7 +121,7 @@ fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
                 ("relreplident", text("n")),
             ]),
             Relation::Sequence(sequence) => row.extend([
-                ("relowner", owner(source, &sequence.owner)),
+                ("relowner", oid(sequence.owner)),
                 ("relkind", text("S")),
                 ("relnatts", int(OF_SEQUENCE.len() as i64)),
                 ("relpages", int(1)),
@@ -139,7 +129,7 @@ fn classes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
                 ("relreplident", text("n")),
             ]),
             Relation::Index { table, position } => row.extend([
-                ("relowner", owner(source, &table.owner)),
+                ("relowner", oid(table.owner)),
                 ("relam", oid(table.indexes.get(*position).map_or(0, |index| super::classes::number_of(index.method)))),
                 ("relkind", text("i")),
                 ("relnatts", int(table.indexes.get(*position).map_or(0, |index| index.all_columns().count()) as i64)),
@@ -207,6 +197,7 @@ fn attributes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResul
                         ("attnotnull", yes(column.not_null)),
                         ("atthasdef", yes(has_default(column))),
                         ("attidentity", text(identity)),
+                        ("attacl", super::server::acl(source.snapshot, of, column.number)),
                     ]);
                     row.extend(column.collation.map(|number| ("attcollation", oid(number))));
                     rows.add(row);
@@ -214,7 +205,10 @@ fn attributes(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResul
             }
             Relation::View(view) => {
                 for ((name, kind), number) in view.columns.iter().zip(1..) {
-                    rows.add(attribute(of, name, number, *kind));
+                    let mut row = attribute(of, name, number, *kind);
+                    let column = i16::try_from(number).unwrap_or(0);
+                    row.push(("attacl", super::server::acl(source.snapshot, of, column)));
+                    rows.add(row);
                 }
             }
             Relation::Sequence(_) => {
@@ -403,7 +397,9 @@ fn key_relied_on(source: &SystemContext<'_>, view: &ViewInfo, table: u32) -> Sql
     without.indexes.iter_mut().for_each(|index| index.is_primary = false);
     let mut state = source.state().clone();
     state.replace(Relation::Table(Arc::new(without)))?;
-    let binder = query::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new()).without_expansion();
+    let binder = query::bind::Binder::new(&state, &view.path, &view.text, source.env, Vec::new())
+        .of_stored_text()
+        .without_expansion();
     let bind = || binder.query(&syntax::grammar::query(&view.text)?, None).map(drop);
     match statement::stack::on_large(bind) {
         Err(error) if error.state() == SqlState::GROUPING_ERROR => Ok(Some(key)),

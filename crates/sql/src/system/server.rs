@@ -3,6 +3,7 @@
 //! **Invariant:** every owner of an object has a role, so OIDs of owners can be looked up.
 
 use super::{SystemContext, SystemRows, array, int, oid, or_null, text, yes};
+use catalog::acl::Acl;
 use catalog::{CatalogSnapshot, DATABASE};
 use settings::roles::{Role, SettingList};
 use statement::error::SqlResult;
@@ -10,10 +11,7 @@ use types::datum::Datum;
 
 /// OID of the role that owns the database.
 pub(super) const SUPERUSER: u32 = 10;
-/// OID of the role that stands for the owner of the database.
-pub(super) const DATABASE_OWNER: u32 = 6171;
-/// PostgreSQL's OID of the database `postgres`.
-pub(super) const DATABASE_OID: u32 = 5;
+pub(super) use catalog::DATABASE_OID;
 
 pub(super) fn filled(name: &str) -> Option<super::TableFill> {
     match name {
@@ -21,6 +19,8 @@ pub(super) fn filled(name: &str) -> Option<super::TableFill> {
         "pg_roles" => Some(roles),
         "pg_authid" => Some(authids),
         "pg_user" | "pg_shadow" => Some(users),
+        "pg_auth_members" => Some(members),
+        "pg_default_acl" => Some(default_acls),
         "pg_settings" => Some(settings),
         "pg_db_role_setting" => Some(role_settings),
         "pg_tablespace" => Some(tablespaces),
@@ -36,18 +36,20 @@ fn all_roles(snapshot: &CatalogSnapshot) -> Vec<(u32, String, Role)> {
 
 /// Returns the name of a role.
 pub(super) fn role_name(snapshot: &CatalogSnapshot, number: u32) -> Option<String> {
-    if number == DATABASE_OWNER {
-        return Some("pg_database_owner".to_owned());
-    }
-    all_roles(snapshot).into_iter().find(|(own, ..)| *own == number).map(|(_, name, _)| name)
+    snapshot.roles.name_of(number).map(|name| name.to_string())
+}
+
+/// Returns the name of an owner.
+pub(super) fn owner_name(snapshot: &CatalogSnapshot, number: u32) -> String {
+    role_name(snapshot, number).unwrap_or_else(|| format!("unknown (OID={number})"))
 }
 
 /// Returns the OID of a role.
 pub(super) fn role_number(snapshot: &CatalogSnapshot, name: &str) -> Option<u32> {
-    snapshot.roles.get(name).map(|role| role.oid)
+    snapshot.roles.oid_of(name)
 }
 
-fn databases(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+fn databases(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     rows.add([
         ("oid", oid(DATABASE_OID)),
         ("datname", text(DATABASE)),
@@ -59,7 +61,48 @@ fn databases(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> 
         ("dattablespace", oid(1663)),
         ("datcollate", text("C")),
         ("datctype", text("C")),
+        ("datacl", acl(source.snapshot, DATABASE_OID, 0)),
     ]);
+    Ok(())
+}
+
+/// Returns the access control list of an object or a column, or NULL if it has the default one.
+pub(super) fn acl(snapshot: &CatalogSnapshot, number: u32, column: i16) -> Datum {
+    or_null(snapshot.state.own_acl(number, column), |list| acl_items(snapshot, list))
+}
+
+/// Returns the items of an access control list as an array.
+pub(super) fn acl_items(snapshot: &CatalogSnapshot, list: &Acl) -> Datum {
+    let name = |role: u32| role_name(snapshot, role).map_or_else(|| role.to_string(), |name| super::quoted(&name));
+    array(list.texts(name).map(text))
+}
+
+/// Adds the memberships of roles.
+fn members(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    for (number, _, role) in all_roles(source.snapshot) {
+        for membership in &role.member_of {
+            rows.add([
+                ("roleid", oid(membership.role)),
+                ("member", oid(number)),
+                ("grantor", oid(membership.grantor)),
+                ("admin_option", yes(membership.is_admin)),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// Adds default privileges.
+fn default_acls(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    for ((role, schema, kind), rights) in source.state().default_rights() {
+        rows.add([
+            ("oid", oid(rights.oid)),
+            ("defaclrole", oid(*role)),
+            ("defaclnamespace", oid(*schema)),
+            ("defaclobjtype", text(kind.letter())),
+            ("defaclacl", acl_items(source.snapshot, &rights.list)),
+        ]);
+    }
     Ok(())
 }
 
@@ -70,26 +113,7 @@ fn roles(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()>
         row.push(("rolconfig", config(&role.settings)));
         rows.add(row);
     }
-    let mut row = database_owner();
-    row.push(("rolpassword", text("********")));
-    rows.add(row);
     Ok(())
-}
-
-/// Returns the row of the role that stands for the owner of the database.
-fn database_owner() -> Vec<(&'static str, Datum)> {
-    vec![
-        ("oid", oid(DATABASE_OWNER)),
-        ("rolname", text("pg_database_owner")),
-        ("rolsuper", yes(false)),
-        ("rolinherit", yes(true)),
-        ("rolcreaterole", yes(false)),
-        ("rolcreatedb", yes(false)),
-        ("rolcanlogin", yes(false)),
-        ("rolreplication", yes(false)),
-        ("rolbypassrls", yes(false)),
-        ("rolconnlimit", int(-1)),
-    ]
 }
 
 /// Returns settings as `name=value`, or NULL if there are none.
@@ -130,18 +154,13 @@ fn rights(role: &Role) -> Vec<(&'static str, Datum)> {
 }
 
 fn authids(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    // Password verifiers are shown to superusers only.
-    let asks = source.snapshot.roles.get(&source.env.user);
-    let is_asked_by_superuser = asks.is_some_and(|role| role.is_superuser);
+    // Only roles that may read the table come here.
     for (number, name, role) in all_roles(source.snapshot) {
         let mut row = rights(&role);
         row.extend([("oid", oid(number)), ("rolname", text(name))]);
-        if is_asked_by_superuser {
-            row.push(("rolpassword", or_null(role.password, text)));
-        }
+        row.push(("rolpassword", or_null(role.password, text)));
         rows.add(row);
     }
-    rows.add(database_owner());
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Signals between sessions: `pg_cancel_backend`, `pg_terminate_backend`.
 //!
-//! **Invariant:** only a superuser cancels or terminates a superuser's session, and only the role itself, or a
-//! superuser, another one.
+//! **Invariant:** only a superuser cancels or terminates a superuser's session. Another session belongs to its role and
+//! the members of it, and `pg_signal_backend` may end any.
 
 use super::functions::{integer, line, session, snapshot};
+use catalog::rights::role_named;
+use settings::roles::SIGNAL_BACKEND;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Signal;
 use types::Kind;
@@ -26,7 +28,9 @@ fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Da
             let of = if signal == Signal::Cancel { "query" } else { "process" };
             return refused(format!("must be a superuser to {what} superuser {of}"));
         }
-        if whose != env.user() {
+        let own = role_named(&snapshot.roles, env.user());
+        let may = |role: u32| snapshot.roles.has_rights_of(own, role);
+        if !snapshot.roles.oid_of(&whose).is_some_and(may) && !may(SIGNAL_BACKEND) {
             let of = if signal == Signal::Cancel { "query is being canceled" } else { "process is being terminated" };
             return refused(format!("must be a member of the role whose {of} or member of pg_signal_backend"));
         }

@@ -45,7 +45,8 @@ pub(super) fn query(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, pret
     if !locking.is_empty() || !windows.is_empty() || from.is_empty() {
         return None;
     }
-    let binder = Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).without_expansion();
+    let binder =
+        Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).of_stored_text().without_expansion();
     let mut scope = NameScope::default();
     binder.from(from, &mut scope).ok()?;
     let columns = columns(&scope);
@@ -272,7 +273,7 @@ fn own_name(expr: &ast::Expr) -> Option<&str> {
 pub(super) fn as_written(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, plan: Option<&str>) -> Option<String> {
     let text = &*view.text;
     let tree = grammar::query(text).ok()?;
-    let binder = Binder::new(&snapshot.state, &view.path, text, env, Vec::new()).noting();
+    let binder = Binder::new(&snapshot.state, &view.path, text, env, Vec::new()).of_stored_text().noting();
     let bound = match binder.query(&tree, None) {
         Ok(bound) => bound,
         Err(error) if error.is_of_names() => return Some(shown(text)),
@@ -377,7 +378,8 @@ fn bound(snapshot: &CatalogSnapshot, env: &Env, text: &str) -> Option<query::bin
     let mut parsed = grammar::parse(text).ok()?;
     let (Some(one), true) = (parsed.pop(), parsed.is_empty()) else { return None };
     let ast::Statement::Query(query) = one.statement else { return None };
-    let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).without_expansion();
+    let binder =
+        Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).of_stored_text().without_expansion();
     binder.query(&query, None).ok()
 }
 
@@ -393,7 +395,8 @@ fn with_columns(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo, text: &s
 /// Returns the plan of the view's query, as text; `None` if it cannot be bound. Views that it names are not expanded:
 /// the text of a chain of views would grow with its length, and a view that reaches itself could not be compared.
 pub(super) fn plan_of(snapshot: &CatalogSnapshot, env: &Env, view: &ViewInfo) -> Option<String> {
-    let binder = Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).without_expansion();
+    let binder =
+        Binder::new(&snapshot.state, &view.path, &view.text, env, Vec::new()).of_stored_text().without_expansion();
     let tree = grammar::query(&view.text).ok()?;
     binder.query(&tree, None).ok().map(|own| plan_text(&own.plan))
 }

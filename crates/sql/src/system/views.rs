@@ -4,9 +4,10 @@
 
 use super::relations::system;
 use super::{SystemContext, SystemRows, array, definitions, int, oid, or_null, reg, text, yes};
+use catalog::Relation;
 use catalog::system::OF_SEQUENCE;
-use catalog::{OWNER, Relation};
 use locked::Locked;
+use settings::roles::FIRST;
 use statement::error::SqlResult;
 use types::datum::Datum;
 
@@ -35,7 +36,7 @@ fn tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()
         rows.add([
             ("schemaname", text(&table.schema)),
             ("tablename", text(&table.name)),
-            ("tableowner", text(OWNER)),
+            ("tableowner", text(FIRST)),
             ("hasindexes", yes(false)),
             ("hasrules", yes(false)),
             ("hastriggers", yes(false)),
@@ -47,7 +48,7 @@ fn tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()
         rows.add([
             ("schemaname", schema(source, table.schema)),
             ("tablename", text(&table.name)),
-            ("tableowner", text(&table.owner)),
+            ("tableowner", text(super::server::owner_name(source.snapshot, table.owner))),
             ("hasindexes", yes(!table.indexes.is_empty())),
             ("hasrules", yes(false)),
             ("hastriggers", yes(referred || table.foreign_keys().next().is_some())),
@@ -59,13 +60,13 @@ fn tables(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()
 
 fn views(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     for table in system(source).iter().filter(|table| table.is_view) {
-        rows.add([("schemaname", text(&table.schema)), ("viewname", text(&table.name)), ("viewowner", text(OWNER))]);
+        rows.add([("schemaname", text(&table.schema)), ("viewname", text(&table.name)), ("viewowner", text(FIRST))]);
     }
     for view in source.state().views() {
         rows.add([
             ("schemaname", schema(source, view.schema)),
             ("viewname", text(&view.name)),
-            ("viewowner", text(&view.owner)),
+            ("viewowner", text(super::server::owner_name(source.snapshot, view.owner))),
             (
                 "definition",
                 or_null(definitions::view(source.snapshot, source.env, view.oid, false).ok().flatten(), text),
@@ -95,7 +96,7 @@ fn sequences(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult
         rows.add([
             ("schemaname", schema(source, sequence.schema)),
             ("sequencename", text(&sequence.name)),
-            ("sequenceowner", text(&sequence.owner)),
+            ("sequenceowner", text(super::server::owner_name(source.snapshot, sequence.owner))),
             ("data_type", oid(sequence.kind.oid())),
             ("start_value", int(sequence.start)),
             ("min_value", int(sequence.min)),

@@ -227,8 +227,8 @@ alter sequence s set logged --! ALTER SEQUENCE SET LOGGED is not supported
 drop sequence if exists s cascade
 create schema n
 create schema if not exists n
-create schema authorization postgres --! CREATE SCHEMA AUTHORIZATION is not supported
-create schema n authorization postgres --! CREATE SCHEMA AUTHORIZATION is not supported
+create schema authorization postgres
+create schema n authorization postgres
 create schema n create table x (a int) create view y as select 1 --! definitions in CREATE SCHEMA is not supported
 alter schema sch rename to n --! ALTER SCHEMA RENAME is not supported
 alter schema sch owner to postgres
@@ -418,26 +418,26 @@ alter user postgres rename to pg --! to rename the session's user is not support
 alter group gr add user us --! ALTER GROUP is not supported
 drop group if exists gr
 drop user if exists us
-drop owned by us cascade --! DROP OWNED is not supported
-reassign owned by us to postgres --! REASSIGN OWNED is not supported
-grant select on t to postgres --! GRANT is not supported
-grant select (a), update (b) on t to public with grant option --! GRANT is not supported
-grant all privileges on all tables in schema public to postgres --! GRANT is not supported
-grant usage on schema public to public --! GRANT is not supported
-grant execute on function f(int) to public --! GRANT is not supported
-grant us to postgres with admin option granted by current_user --! GRANT is not supported
-grant usage on sequence s to public --! GRANT is not supported
-grant set on parameter work_mem to public --! GRANT is not supported
-revoke all on t from public cascade --! REVOKE is not supported
-revoke grant option for select on t from postgres --! REVOKE is not supported
-revoke admin option for us from postgres --! REVOKE is not supported
-alter default privileges in schema public grant select on tables to public --! ALTER DEFAULT PRIVILEGES is not supported
-alter default privileges for role postgres revoke all on functions from public --! ALTER DEFAULT PRIVILEGES is not supported
-set role postgres --! SET ROLE is not supported
+drop owned by us cascade
+reassign owned by us to postgres
+grant select on t to postgres
+grant select (a), update (b) on t to public with grant option
+grant all privileges on all tables in schema public to postgres
+grant usage on schema public to public
+grant execute on function f(int) to public
+grant us to postgres with admin option granted by current_user
+grant usage on sequence s to public
+grant set on parameter work_mem to public --! GRANT ON PARAMETER is not supported
+revoke all on t from public cascade
+revoke grant option for select on t from postgres
+revoke admin option for us from postgres
+alter default privileges in schema public grant select on tables to public
+alter default privileges for role postgres revoke all on functions from public
+set role postgres
 set role none
 reset role
 set session authorization default
-set local session authorization postgres --! SET SESSION AUTHORIZATION is not supported
+set local session authorization postgres
 reset session authorization
 # Sessions, transactions and the server.
 set constraints all deferred

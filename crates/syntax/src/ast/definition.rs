@@ -611,7 +611,13 @@ pub enum RoleOption {
     /// Password; `None` for `PASSWORD NULL`.
     Password(Option<Box<str>>),
     ValidUntil(Box<str>),
-    /// Membership and other options that are not supported here: the feature's name.
+    /// `IN ROLE`: roles that the new one becomes a member of.
+    InRoles(Vec<RoleName>),
+    /// `ROLE`, and `USER` of old: members of the new role, or of the changed one.
+    Members(Vec<RoleName>),
+    /// `ADMIN`: members with the admin option.
+    Admins(Vec<RoleName>),
+    /// Options that are not supported here: the feature's name.
     Unsupported(&'static str),
 }
 

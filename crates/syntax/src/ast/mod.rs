@@ -9,6 +9,7 @@ mod definition;
 mod expr;
 mod names;
 mod query;
+mod rights;
 mod routine;
 mod statement;
 pub mod visit;
@@ -41,6 +42,10 @@ pub use query::{
     JoinItem, JoinKind, Limit, LockStrength, LockWait, Locking, Materialized, NullsOrder, Query, QueryBody, RowCount,
     Select, SelectInto, SelectItem, SetOperator, SortBy, SortOrder, TableFunctionColumn, TableItem, WindowDefinition,
     With,
+};
+pub use rights::{
+    DefaultPrivileges, DropOwned, GrantCommand, GrantKind, GrantObjects, GrantRoleCommand, PrivilegeChange,
+    PrivilegeItem, ReassignOwned,
 };
 pub use routine::{
     AlterRoutine, BodyStatement, BodyStatementKind, CreateRoutine, DropRoutines, ParameterDefinition,

@@ -2,10 +2,11 @@
 
 use super::{
     AlterRoutine, AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateRoutine,
-    CreateSchema, CreateTable, CreateTableAs, CreateView, DeclareCommand, Delete, DiscardTarget, DropCommand,
-    DropDatabase, DropRoutines, ExecuteCommand, ExplainCommand, FetchCommand, FunctionCall, Insert, LockCommand,
-    MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query, RenameCommand, RoleDefinition, RoleName,
-    RoleSetting, RoutineComment, SequenceDefinition, SetCommand, SetSchemaCommand, SettingName, TransactionCommand,
+    CreateSchema, CreateTable, CreateTableAs, CreateView, DeclareCommand, DefaultPrivileges, Delete, DiscardTarget,
+    DropCommand, DropDatabase, DropOwned, DropRoutines, ExecuteCommand, ExplainCommand, FetchCommand, FunctionCall,
+    GrantCommand, GrantRoleCommand, Insert, LockCommand, MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query,
+    ReassignOwned, RenameCommand, RoleDefinition, RoleName, RoleSetting, RoutineComment, SequenceDefinition,
+    SetCommand, SetSchemaCommand, SettingName, TransactionCommand,
     TruncateCommand, UnsupportedStatement, Update,
 };
 
@@ -42,6 +43,13 @@ pub enum Statement {
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
     CreateRole(RoleDefinition),
+    /// `GRANT` or `REVOKE` of privileges.
+    Grant(Box<GrantCommand>),
+    /// `GRANT` or `REVOKE` of roles.
+    GrantRole(Box<GrantRoleCommand>),
+    DefaultPrivileges(Box<DefaultPrivileges>),
+    DropOwned(DropOwned),
+    ReassignOwned(ReassignOwned),
     AlterTable(Box<AlterTable>),
     AlterRoutine(Box<AlterRoutine>),
     AlterSequence(Box<SequenceDefinition>),

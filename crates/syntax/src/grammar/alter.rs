@@ -23,6 +23,7 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::Index) => ObjectKind::Index,
             Lexeme::Keyword(Keyword::Sequence) => ObjectKind::Sequence,
             Lexeme::Keyword(Keyword::Schema) => ObjectKind::Schema,
+            Lexeme::Keyword(Keyword::Default) => return self.default_privileges(),
             Lexeme::Keyword(Keyword::Database) => return self.alter_database(),
             Lexeme::Keyword(Keyword::Role | Keyword::User) => return self.alter_role(),
             Lexeme::Keyword(Keyword::Group) => {

@@ -208,19 +208,16 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::Role) if !matches!(follows, Lexeme::Equal | Lexeme::Keyword(Keyword::To)) => {
                 let span = self.next()?.span;
                 let role = self.non_reserved_word_or_text()?;
-                if &*role != "none" {
-                    return Ok(self.unsupported("SET ROLE", from));
-                }
                 SetTarget::Setting(self.setting_of("role", span), vec![SetValue::Text(role)])
             }
             Lexeme::Keyword(Keyword::Session) if follows == Lexeme::Keyword(Keyword::Authorization) => {
                 let span = self.next()?.span;
                 self.next()?;
+                let mut values = Vec::new();
                 if !self.eat_word(Keyword::Default)? {
-                    self.non_reserved_word_or_text()?;
-                    return Ok(self.unsupported("SET SESSION AUTHORIZATION", from));
+                    values.push(SetValue::Text(self.non_reserved_word_or_text()?));
                 }
-                SetTarget::Setting(self.setting_of("session_authorization", span), Vec::new())
+                SetTarget::Setting(self.setting_of("session_authorization", span), values)
             }
             Lexeme::Keyword(Keyword::Xml) if follows == Lexeme::Keyword(Keyword::Option) => {
                 self.next()?;

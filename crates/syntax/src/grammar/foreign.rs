@@ -36,8 +36,6 @@ const OBJECTS: &[&[Keyword]] = &[
     &[Keyword::Tablespace],
     &[Keyword::Materialized, Keyword::View],
     &[Keyword::Large, Keyword::Object],
-    &[Keyword::Default, Keyword::Privileges],
-    &[Keyword::Owned],
 ];
 
 /// Words between `CREATE` and the kind of the object.
@@ -55,21 +53,13 @@ impl Parser<'_> {
         let from = self.token.span;
         let Lexeme::Keyword(verb) = self.token.lexeme else { return Ok(None) };
         let feature = match verb {
-            Keyword::Create | Keyword::Alter | Keyword::Drop | Keyword::Reassign | Keyword::Refresh => {
-                match self.foreign_object(verb)? {
-                    Some(object) => format!("{} {object}", verb.word().to_uppercase()),
-                    None => return Ok(None),
-                }
-            }
+            Keyword::Create | Keyword::Alter | Keyword::Drop | Keyword::Refresh => match self.foreign_object(verb)? {
+                Some(object) => format!("{} {object}", verb.word().to_uppercase()),
+                None => return Ok(None),
+            },
             Keyword::Import => "IMPORT FOREIGN SCHEMA".to_owned(),
             Keyword::Security => "SECURITY LABEL".to_owned(),
-            Keyword::Grant
-            | Keyword::Revoke
-            | Keyword::Do
-            | Keyword::Load
-            | Keyword::Listen
-            | Keyword::Notify
-            | Keyword::Merge => {
+            Keyword::Do | Keyword::Load | Keyword::Listen | Keyword::Notify | Keyword::Merge => {
                 // A verb alone is none: each of these statements has an object.
                 if matches!(self.ahead(1)?, Lexeme::End | Lexeme::Semicolon) {
                     self.next()?;

@@ -15,6 +15,7 @@ mod names;
 mod object;
 mod primary;
 mod query;
+mod rights;
 mod role;
 mod routine;
 mod routine_option;
@@ -172,6 +173,9 @@ impl<'t> Parser<'t> {
             Keyword::Alter => self.alter(),
             Keyword::Drop => self.drop_objects(),
             Keyword::Truncate => self.truncate(),
+            Keyword::Grant => self.grant(),
+            Keyword::Revoke => self.revoke(),
+            Keyword::Reassign => self.reassign_owned(),
             Keyword::Comment => self.comment(),
             Keyword::Unlisten => {
                 self.next()?;

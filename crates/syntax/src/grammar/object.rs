@@ -299,6 +299,9 @@ impl Parser<'_> {
         if let Some(word) = self.routine_word() {
             return self.drop_routines(word);
         }
+        if self.is_word(Keyword::Owned) {
+            return self.drop_owned();
+        }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,
             Lexeme::Keyword(Keyword::View) => ObjectKind::View,

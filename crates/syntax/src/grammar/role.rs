@@ -132,26 +132,27 @@ impl Parser<'_> {
             }
             Lexeme::Keyword(Keyword::User) => {
                 self.next()?;
-                self.role_names()?;
-                RoleOption::Unsupported("membership in roles")
+                RoleOption::Members(self.role_list()?)
             }
             Lexeme::Keyword(Keyword::Sysid) if is_new => {
                 self.next()?;
                 self.integer()?;
                 RoleOption::Unsupported("SYSID")
             }
-            Lexeme::Keyword(Keyword::Admin | Keyword::Role) if is_new => {
+            Lexeme::Keyword(Keyword::Admin) if is_new => {
                 self.next()?;
-                self.role_names()?;
-                RoleOption::Unsupported("membership in roles")
+                RoleOption::Admins(self.role_list()?)
+            }
+            Lexeme::Keyword(Keyword::Role) if is_new => {
+                self.next()?;
+                RoleOption::Members(self.role_list()?)
             }
             Lexeme::Keyword(Keyword::In) if is_new => {
                 self.next()?;
                 if !self.eat_word(Keyword::Role)? {
                     self.expect_word(Keyword::Group)?;
                 }
-                self.role_names()?;
-                RoleOption::Unsupported("membership in roles")
+                RoleOption::InRoles(self.role_list()?)
             }
             // The other options are no keywords: their text decides.
             Lexeme::Word | Lexeme::Quoted | Lexeme::UnicodeQuoted => {
@@ -180,13 +181,5 @@ impl Parser<'_> {
             }
             _ => return Ok(None),
         }))
-    }
-
-    fn role_names(&mut self) -> SqlResult<()> {
-        self.role_name()?;
-        while self.eat(Lexeme::Comma)? {
-            self.role_name()?;
-        }
-        Ok(())
     }
 }

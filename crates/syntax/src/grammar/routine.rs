@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of an existing routine, perhaps with its parameters: `function_with_argtypes`.
-    fn routine_name(&mut self) -> SqlResult<RoutineName> {
+    pub(super) fn routine_name(&mut self) -> SqlResult<RoutineName> {
         let from = self.token.span;
         let lexeme = self.token.lexeme;
         let is_qualified = self.ahead(1)? == Lexeme::Dot;

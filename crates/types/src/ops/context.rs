@@ -30,8 +30,13 @@ pub trait CallContext: Debug + Send + Sync + Any {
     /// Returns the present time, in microseconds since 1970.
     fn clock_us(&self) -> i64;
 
-    /// Returns the name of the role.
+    /// Returns the name of the current role.
     fn user(&self) -> &str;
+
+    /// Returns the name of the session user, which `SET ROLE` does not change.
+    fn session_user(&self) -> &str {
+        self.user()
+    }
 
     /// Returns the name of the database.
     fn database(&self) -> &str;

@@ -130,6 +130,10 @@ fn user(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     Ok(Datum::text(env.user()))
 }
 
+fn session_user(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
+    Ok(Datum::text(env.session_user()))
+}
+
 fn database(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
     Ok(Datum::text(env.database()))
 }
@@ -138,7 +142,7 @@ fn database(_: &[Datum], env: &dyn super::CallContext) -> SqlResult<Datum> {
 /// stores the word, not the value.
 static SAID: [Function; 7] = [
     function_in("current_user", &[], Kind::Name, user),
-    function_in("session_user", &[], Kind::Name, user),
+    function_in("session_user", &[], Kind::Name, session_user),
     function_in("user", &[], Kind::Name, user),
     function_in("current_role", &[], Kind::Name, user),
     function_in("current_catalog", &[], Kind::Name, database),
