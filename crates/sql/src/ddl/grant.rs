@@ -3,10 +3,11 @@
 //! **Invariant:** a role grants what it owns or has with grant option, as the role through which it does. The rest of
 //! a statement is left out, with a warning; a role that has no privilege at all on the object is refused.
 
+use super::routine_names::NamedRoutine;
 use super::{Ddl, DdlResult};
 use catalog::acl::{Acl, AclItem, AclKind, PUBLIC_ROLE, Privileges, Securable};
 use catalog::rights::{DATABASE_ITSELF, Rights, denied};
-use catalog::{DATABASE, Relation, SystemTable};
+use catalog::{DATABASE, Relation, Routine, SystemTable};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{

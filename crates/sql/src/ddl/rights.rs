@@ -3,7 +3,7 @@
 use super::Ddl;
 use catalog::acl::{Privileges, Securable};
 use catalog::rights::{Rights, not_owner, role_named};
-use catalog::{ColumnDef, Relation, Schema};
+use catalog::{ColumnDef, Relation, Routine, Schema};
 use settings::roles::Roles;
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::RoleName;

@@ -182,7 +182,7 @@ fn routine(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>
     match found.find(|routine| Some(routine.input_kinds()) == kinds) {
         Some(routine) => Ok(Some(Asked::Object(routine.securable()))),
         // Functions of the system may be called by everybody.
-        None if kinds.is_some() && reg::is_function(name) => Ok(Some(of_system(AclKind::Routine))),
+        None if kinds.is_some() && types::ops::is_function(super::all_functions(), name) => Ok(Some(of_system(AclKind::Routine))),
         None => Err(no_such()),
     }
 }
