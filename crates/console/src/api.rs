@@ -65,6 +65,7 @@ struct GateViews {
     histogram: Vec<Row>,
     log: Vec<Row>,
     history: Vec<Row>,
+    stages: Vec<Row>,
 }
 
 async fn look(
@@ -83,6 +84,7 @@ async fn look(
         histogram: source.histogram(),
         log: source.log(),
         history: source.history(past),
+        stages: source.stages(),
     });
     Ok(Json(looked.await.map_err(|_| failed())?))
 }

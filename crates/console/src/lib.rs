@@ -37,6 +37,8 @@ pub trait RowSource: Send + Sync {
     fn forecast(&self) -> Vec<Row>;
     /// Returns the row of `overtake.mpl_verdict`.
     fn verdict(&self) -> Option<Row>;
+    /// Returns the rows of `overtake.stages`, which are there without a gate, too.
+    fn stages(&self) -> Vec<Row>;
 }
 
 /// Serves the page on `listener` until `shutdown`. (Bind to a loopback address: the page has no password.)

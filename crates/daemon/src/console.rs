@@ -5,7 +5,7 @@ use anyhow::Context;
 use console::{Row, RowSource, Shutdown};
 use host::refusal::Refusal;
 use serde_json::Value;
-use server::Admission;
+use server::{Admission, Stats, stage_lines};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,19 +19,20 @@ pub struct Console {
 }
 
 impl Console {
-    /// Binds the address, if there is one, and serves the page of the current admission.
+    /// Binds the address, if there is one, and serves the page of the current admission and of these statistics.
     ///
     /// # Errors
     /// Fails with a [`Refusal`] if the address is in use or does not belong to this machine.
     pub fn start(
         address: Option<SocketAddr>,
         admission: impl Fn() -> Admission + Send + Sync + 'static,
+        stats: Arc<Stats>,
     ) -> anyhow::Result<Option<Console>> {
         let Some(address) = address else { return Ok(None) };
         let listener = TcpListener::bind(address)
             .map_err(|error| Refusal::new(format!("--console {address}: {error}; choose another")))?;
         let address = listener.local_addr().context("the console's address")?;
-        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(admission)));
+        let (shutdown, source) = (Shutdown::new(), Arc::new(Shown(admission, stats)));
         let asked = shutdown.clone();
         let thread = thread::Builder::new().name("console".to_owned()).spawn(move || {
             if let Err(error) = console::serve(listener, source, asked) {
@@ -53,7 +54,7 @@ impl Drop for Console {
     }
 }
 
-struct Shown<D>(D);
+struct Shown<D>(D, Arc<Stats>);
 
 impl<D: Fn() -> Admission + Send + Sync> RowSource for Shown<D> {
     fn mpl(&self) -> Option<Row> {
@@ -86,6 +87,10 @@ impl<D: Fn() -> Admission + Send + Sync> RowSource for Shown<D> {
 
     fn verdict(&self) -> Option<Row> {
         rows((self.0)().lines("mpl_verdict")).pop()
+    }
+
+    fn stages(&self) -> Vec<Row> {
+        rows(stage_lines::lines(&*self.1))
     }
 }
 

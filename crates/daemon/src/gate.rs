@@ -119,7 +119,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
         config.rules = HbaRule::of_a_gate_with_passwords();
     }
     let network_begun = Arc::clone(&config.network_begun);
-    let (front, shown) = (upstream.clone(), upstream.clone());
+    let (front, shown, stats) = (upstream.clone(), upstream.clone(), Arc::clone(&config.stats));
     let server = Server::bind(config, upstream).map_err(|error| Refusal::new(format!("cannot listen {error}")))?;
     let _purging = Purging::start(limits, heaps)?;
     let hosts: Vec<String> = url.hosts.iter().map(ToString::to_string).collect();
@@ -127,7 +127,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     for address in server.addresses().context("the server's addresses")? {
         announce(format_args!("  psql \"postgresql://{}@{address}/{}\"\n", url.user, url.database));
     }
-    let _console = Console::start(arguments.console, move || shown.admission())?;
+    let _console = Console::start(arguments.console, move || shown.admission(), stats)?;
     network_begun();
     runtime.spawn(async move {
         front.reload_on_hangup(hangups, || notify(ServiceState::Reloading), || notify(ServiceState::Ready)).await;

@@ -39,6 +39,7 @@ use crate::txn::scratch::{Kind, Scratch};
 use crate::txn::serial::CommitRefusal;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
 use preempt::Worker;
+use stage::split::{self, Entered, RunPart};
 use std::sync::Arc;
 
 /// A transaction. It reads the snapshot of its beginning and its own earlier commands; dropping it aborts it.
@@ -80,6 +81,8 @@ pub struct Txn<'e> {
     /// True during [`Txn::taking_nothing`].
     pub(crate) takes_nothing: Cell<bool>,
     pub(crate) calls: Calls,
+    /// True if the parts of its run are stamped.
+    is_split: bool,
 }
 
 /// A transaction between two statements. Its holder must end it: [`Txn::resume`], then either end.
@@ -212,6 +215,7 @@ impl<'e> Txn<'e> {
             is_unread: Cell::new(false),
             takes_nothing: Cell::new(false),
             calls: Calls::new(),
+            is_split: split::is_on(),
         }
     }
 
@@ -285,6 +289,7 @@ impl<'e> Txn<'e> {
             is_unread: Cell::new(false),
             takes_nothing: Cell::new(false),
             calls: Calls::new(),
+            is_split: split::is_on(),
         }
     }
 
@@ -299,6 +304,12 @@ impl<'e> Txn<'e> {
             let counters = &self.inner.counters[held.index()];
             self.inner.end(held, scratch, counters);
         }
+    }
+
+    /// Enters a part of its run, if these are stamped.
+    #[inline]
+    pub(crate) fn part(&self, part: RunPart) -> Entered {
+        if self.is_split { split::enter(part) } else { Entered::NOTHING }
     }
 
     /// Returns its present point.
@@ -458,6 +469,7 @@ impl<'e> Txn<'e> {
     /// Those of [`Txn::commit`].
     #[inline]
     pub fn commit_with<D: AtDecision>(mut self, decision: &mut D) -> Result<LogPosition> {
+        let _part = self.part(RunPart::Commit);
         let log = &self.inner.config.log;
         self.walk_to_the_end();
         let held = self.held.take().expect("only the two ends give it up");

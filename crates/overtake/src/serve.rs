@@ -69,7 +69,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     }
     let network_begun = Arc::clone(&config.network_begun);
     let (admission, gate) = (config.admission.clone(), config.admission.clone());
-    let reloaded = database.clone();
+    let (reloaded, stats) = (database.clone(), Arc::clone(&config.stats));
     let server = Server::bind(config, sessions::Sessions(database)).map_err(|error| {
         let how = if is_default { "choose another by --listen" } else { "choose another" };
         Refusal::new(format!("cannot listen {error}; {how}"))
@@ -81,7 +81,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     for address in addresses {
         announce(format_args!("  psql \"postgresql://postgres@{address}/postgres\"\n"));
     }
-    let _console = Console::start(arguments.console, move || admission.clone())?;
+    let _console = Console::start(arguments.console, move || admission.clone(), stats)?;
     let stopped = stop.clone();
     network_begun();
     let own = arguments.clone();

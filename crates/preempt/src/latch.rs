@@ -5,7 +5,8 @@
 //! descheduled while it holds the latch, and a real-time thread that span for it would keep it so: after a bounded spin
 //! a waiter sleeps in the kernel.
 
-use crate::region::NoPreempt;
+use crate::os::now_ns;
+use crate::region::{LOCAL, NoPreempt};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -59,6 +60,10 @@ impl<T> Latch<T> {
 
     #[cold]
     fn lock_slow(&self) {
+        latching(|| self.wait());
+    }
+
+    fn wait(&self) {
         for _ in 0..SPINS_MAX {
             core::hint::spin_loop();
             if self.word.load(Relaxed) == FREE && self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
@@ -79,6 +84,21 @@ impl<T> Latch<T> {
             };
         }
     }
+}
+
+/// Returns the nanoseconds that this thread has waited for latches.
+#[inline]
+pub fn latched_ns() -> u64 {
+    LOCAL.with(|local| local.latched_ns.load(Relaxed))
+}
+
+/// Counts the time of a wait for a latch, of this kind or any other.
+#[cold]
+pub fn latching(wait: impl FnOnce()) {
+    let begun_ns = now_ns();
+    wait();
+    let waited_ns = now_ns().saturating_sub(begun_ns);
+    LOCAL.with(|local| local.latched_ns.store(local.latched_ns.load(Relaxed) + waited_ns, Relaxed));
 }
 
 /// Guard that holds a latch until it is dropped.

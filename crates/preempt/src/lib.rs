@@ -58,7 +58,7 @@ mod tests;
 pub use context::{Arrival, ContextRef, current_context, enter_urgent, in_urgent};
 pub use delivery::{Delivery, Ladder, Poll, Rung, Signal, Thread, wake_idle};
 pub use heap::{GuardMissing, Guarded, Heap, prepare_heap, self_test};
-pub use latch::{Latch, LatchGuard};
+pub use latch::{Latch, LatchGuard, latched_ns, latching};
 pub use line::{AllowedWays, Line, Mode, Sent};
 pub use queue::BoundedQueue;
 pub use region::{NoPreempt, Region, no_preempt};

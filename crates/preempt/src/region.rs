@@ -32,6 +32,8 @@ pub(crate) struct Local {
     /// Time at which this thread last let others go first, in [`os::now_ns`](crate::os::now_ns); 0 on one that need
     /// not.
     pub(crate) gave_way_ns: AtomicU64,
+    /// Nanoseconds that this thread has waited for latches.
+    pub(crate) latched_ns: AtomicU64,
     /// Bytes of blocks that this thread has allocated and freed.
     pub(crate) held: memory::ThreadSums,
 }
@@ -44,6 +46,7 @@ thread_local! {
             urgent: AtomicBool::new(false),
             worker: AtomicPtr::new(core::ptr::null_mut()),
             gave_way_ns: AtomicU64::new(0),
+            latched_ns: AtomicU64::new(0),
             held: memory::ThreadSums::new(),
         }
     };

@@ -43,6 +43,8 @@ pub enum FactValue {
     Count(u64),
     /// Time in milliseconds.
     Ms(f64),
+    /// Named times in milliseconds.
+    Times(Vec<(&'static str, f64)>),
 }
 
 /// Visibility of a property.

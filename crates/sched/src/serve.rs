@@ -14,7 +14,7 @@ use crate::request::{Ended, Request, RunCx, RunOutcome};
 use crate::state::{SchedulerState, WorkerSlot};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use preempt::{Arrival, Serve, Worker, no_preempt, os};
-use stage::{Class, Stage};
+use stage::{Class, Moment};
 use std::sync::Arc;
 
 /// Handler that an interrupted worker runs.
@@ -174,12 +174,12 @@ impl<'a> OnWorker<'a> {
     /// Runs a claimed request, and returns the time span of its run.
     fn run_claimed(&self, request: Arc<Request>, attempt: u32) -> RunSpan {
         let run_ns = os::now_ns();
-        request.clock().set(Stage::Dispatch, run_ns);
+        request.clock().set(Moment::Dispatch, run_ns);
         if attempt == 1 {
             request.set_first_run_ns(run_ns);
         }
         self.shared.counters.starts[self.start as usize].add_one();
-        request.clock().set(Stage::Run, run_ns);
+        request.clock().set(Moment::Run, run_ns);
         let cx = RunCx { shared: self.shared, request: &request, worker: self.slot, attempt, start: self.start };
         let outcome = panics::caught(|| request.work().run(&cx));
         let to_ns = os::now_ns();
@@ -207,7 +207,7 @@ impl<'a> OnWorker<'a> {
     }
 
     fn end(&self, request: &Request, to_ns: u64, ended: Ended) {
-        request.clock().set(Stage::End, to_ns);
+        request.clock().set(Moment::End, to_ns);
         request.end();
         self.shared.leaves();
         let counters = &self.shared.counters;

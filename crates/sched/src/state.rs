@@ -17,7 +17,7 @@ use crate::settings::{Placement, Rungs, SchedulerSettings};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use preempt::os::RunDelay;
 use preempt::{BoundedQueue, Delivery, Latch, Mode, Sent, WORKERS_MAX, Worker, os};
-use stage::{Class, Stage};
+use stage::{Class, Moment};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// State of one worker.
@@ -175,7 +175,7 @@ impl SchedulerState {
             self.leaves();
             return Err(Rejected::NotNew);
         }
-        let submit_ns = request.clock().stamp(Stage::Submit);
+        let submit_ns = request.clock().stamp(Moment::Submit);
         let class = request.class();
         let first = self.choose(class);
         request.set_target(first);

@@ -8,7 +8,7 @@
 //!
 //! - rules and threads: `rules`, `attempts`, `strangers`, `network`, `workers`, `registry`, `stats`, `reload`
 //! - admission: `admission`
-//! - configuration: `config`, `options`, `metrics`, `service`, `state`
+//! - configuration: `config`, `options`, `metrics`, `stage_lines`, `service`, `state`
 //! - connections: `startup`, `listen`
 
 pub mod admission;
@@ -22,6 +22,7 @@ pub mod registry;
 pub mod reload;
 pub mod rules;
 pub mod service;
+pub mod stage_lines;
 pub mod startup;
 pub mod state;
 pub mod stats;

@@ -27,7 +27,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
-use wire::conn::{Ending, Io};
+use wire::conn::Ending;
+use wire::io::Io;
 use wire::scram;
 use wire::wake::Bells;
 

@@ -7,7 +7,7 @@ use crate::admission::{Admission, AdmissionView, Mode};
 use crate::service::Service;
 use crate::stats::Stats;
 use gate::{ClassView, Times};
-use stage::observe::Observe;
+use stage::observe::{Observe, RunPartRow};
 use std::fmt::Write;
 use std::net::TcpListener as StdTcpListener;
 use std::sync::Arc;
@@ -101,17 +101,47 @@ fn text(stats: &Stats) -> String {
     single("overtake_unread_total", "counter", help, stats.unread.load(Relaxed));
     let help = "Statements run again after a more important transaction had aborted them.";
     single("overtake_statements_run_again_total", "counter", help, stats.run_again.load(Relaxed));
+    stages(&mut out, stats);
+    out
+}
+
+/// Metrics of the stage clock.
+fn stages(out: &mut String, stats: &Stats) {
     let name = "overtake_stage_seconds";
-    let _ = writeln!(out, "# HELP {name} Where the time of statements goes, by class.\n# TYPE {name} summary");
+    let help = "Where the time of statements goes, by class, transport, isolation level and stage.";
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} summary");
     for row in stats.stages() {
-        let labels = format!("class=\"{}\",stage=\"{}\"", row.class, row.stage);
+        let (transport, isolation) = (row.transport.name(), row.isolation.name());
+        let labels = format!(
+            "class=\"{}\",transport=\"{transport}\",isolation=\"{isolation}\",stage=\"{}\"",
+            row.class,
+            row.stage.name()
+        );
         let times = row.times;
-        let _ = writeln!(out, "{name}{{{labels},quantile=\"0.5\"}} {}", times.p50_us / 1e6);
-        let _ = writeln!(out, "{name}{{{labels},quantile=\"0.99\"}} {}", times.p99_us / 1e6);
+        for (quantile, us) in [("0.5", times.p50_us), ("0.99", times.p99_us), ("0.999", times.p999_us)] {
+            let _ = writeln!(out, "{name}{{{labels},quantile=\"{quantile}\"}} {}", us / 1e6);
+        }
         let _ =
             writeln!(out, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {}", times.total_us / 1e6, times.count);
     }
-    out
+    let part = |row: RunPartRow| {
+        let (transport, isolation, part) = (row.transport.name(), row.isolation.name(), row.part.name());
+        let class = row.class;
+        let labels = format!("class=\"{class}\",transport=\"{transport}\",isolation=\"{isolation}\",part=\"{part}\"");
+        (labels, row.share)
+    };
+    let parts: Vec<(String, f64)> = stats.run_parts().into_iter().map(part).collect();
+    let help = "Shares of the parts of the stage run, as measured on one transaction in 64.";
+    family(out, ("overtake_run_part_ratio", "gauge", help), &parts);
+    let clock = stats.clock();
+    let alone = |value: f64| [(String::new(), value)];
+    let help = "Stamps of the stage clock.";
+    family(out, ("overtake_stage_stamps_total", "counter", help), &alone(clock.stamps as f64));
+    let help = "Cost of a stamp of the stage clock, as measured at the start.";
+    family(out, ("overtake_stage_stamp_seconds", "gauge", help), &alone(clock.stamp_ns / 1e9));
+    let help = "Cost of the stage clock as a share of the processor time of all stages.";
+    family(out, ("overtake_stage_overhead_ratio", "gauge", help), &alone(clock.overhead));
 }
 
 /// One family of values, by labels.

@@ -9,6 +9,7 @@
 
 use locked::Locked;
 use preempt::os;
+use stage::{TickSource, turn};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -59,12 +60,15 @@ impl Network {
 
 impl NetworkThread {
     fn start(at: usize, begun: ThreadStart, lent: ThreadStart) -> io::Result<NetworkThread> {
+        let turns = turns();
         // Threads of the runtime's blocking pool, for statements that may be long, inherit this thread's scheduling
         // class.
         let runtime = Builder::new_current_thread()
             .enable_all()
             .thread_stack_size(STACK_BYTES)
             .on_thread_start(move || lent())
+            .on_thread_unpark(turns.0)
+            .on_thread_park(turns.1)
             .build()?;
         let handle = runtime.handle().clone();
         let (over, end) = oneshot::channel();
@@ -81,6 +85,13 @@ impl NetworkThread {
         })?;
         Ok(NetworkThread { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
     }
+}
+
+/// Returns what begins and what ends a turn of the stage clock.
+fn turns() -> (impl Fn() + Send + Sync, impl Fn() + Send + Sync) {
+    let source = TickSource::system();
+    let own = source.clone();
+    (move || turn::begin(&source), move || turn::end(&own))
 }
 
 impl Drop for NetworkThread {

@@ -14,6 +14,7 @@ use bytes::{Buf, Bytes};
 use pgwire::messages::startup::Authentication;
 use settings::Connect;
 use settings::roles::Role;
+use stage::Transport;
 use statement::{SqlError, SqlState};
 use std::io;
 use std::mem;
@@ -25,9 +26,10 @@ use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 use wire::Cancel;
 use wire::Stop;
-use wire::conn::{Conn, Ending, Io, Reread};
+use wire::conn::{Conn, Ending};
 use wire::errors;
 use wire::frame::Fields;
+use wire::io::{Io, Reread};
 use wire::scram::{self, Binding, Exchange, Failure, Keys, Verifier};
 use wire::tls;
 use wire::wait::Gone;
@@ -108,7 +110,8 @@ async fn get_known<D: Service>(
     ending: Ending,
     mut stranger: Option<Stranger>,
 ) -> Option<BegunSession<D::Opened>> {
-    let mut conn = Conn::new(io, ending, shared.config.time.clone());
+    let transport = if origin.address.is_some() { Transport::Tcp } else { Transport::Unix };
+    let mut conn = Conn::new(io, transport, ending, shared.config.time.clone());
     conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();
     let begun = log_in(shared, &mut conn, &mut origin, &mut user, &mut stranger);
@@ -291,7 +294,7 @@ async fn negotiate<D: Service>(
         if let Err(error) = encrypt_directly(conn, acceptor).await {
             return Err(shared.not_encrypted(origin, Unencrypted::Failed(error)));
         }
-        origin.is_encrypted = true;
+        (origin.is_encrypted, conn.transport) = (true, Transport::Tls);
     }
     loop {
         let packet = packet(conn).await?;
@@ -304,7 +307,7 @@ async fn negotiate<D: Service>(
                         if let Err(error) = encrypt(conn, acceptor).await {
                             return Err(shared.not_encrypted(origin, error));
                         }
-                        origin.is_encrypted = true;
+                        (origin.is_encrypted, conn.transport) = (true, Transport::Tls);
                         // A refusal of GSSAPI has no meaning in the new stream.
                         gss_asked = false;
                     }

@@ -4,16 +4,16 @@
 //! bounded: past a number of different statements, the rest count as one.
 
 use locked::Locked;
-use stage::Class;
-use stage::observe::{ActivityRow, Observe, StageRow, StatementRow, Times};
+use stage::observe::{ActivityRow, ClockRow, Observe, RunPartRow, StageRow, StatementRow};
+use stage::{Class, Stage, StageBook, StageKey, StageShard, StageTimes, TimeSpread};
 use statement::outcome::Signal;
 use statement::outcome::TransactionStatus;
 use statement::time::TimeSource;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use syntax::normalised;
 use wire::End;
 use wire::wait::Gone;
@@ -25,110 +25,6 @@ const TEXT_MAX: usize = 4_000;
 /// Name under which the remaining statements are counted.
 const OTHERS: &str = "<others>";
 
-/// Part of a statement's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatementStage {
-    /// Wait for admission.
-    Gate,
-    /// Parsing and binding.
-    Parse,
-    /// Execution, without its waits.
-    Run,
-    /// Waits for locks, or for analytics.
-    Wait,
-    /// Commit of a transaction that consists of this one statement.
-    Commit,
-    /// Transfer of the answer to the system.
-    Reply,
-}
-
-impl StatementStage {
-    const ALL: [StatementStage; 6] = [
-        StatementStage::Gate,
-        StatementStage::Parse,
-        StatementStage::Run,
-        StatementStage::Wait,
-        StatementStage::Commit,
-        StatementStage::Reply,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            StatementStage::Parse => "parse",
-            StatementStage::Run => "run",
-            StatementStage::Gate => "gate",
-            StatementStage::Wait => "wait",
-            StatementStage::Commit => "commit",
-            StatementStage::Reply => "reply",
-        }
-    }
-}
-
-/// Number of buckets in which times are counted: eight for each doubling, so a quantile is at most an eighth too high.
-const BUCKETS: usize = 40 * 8;
-
-/// Distribution of times.
-#[derive(Debug)]
-pub(crate) struct TimeSpread {
-    counts: Box<[AtomicU32]>,
-    total_ns: AtomicU64,
-    max_ns: AtomicU64,
-}
-
-impl Default for TimeSpread {
-    fn default() -> TimeSpread {
-        let counts = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
-        TimeSpread { counts, total_ns: AtomicU64::new(0), max_ns: AtomicU64::new(0) }
-    }
-}
-
-fn bucket(ns: u64) -> usize {
-    let ns = ns.max(8);
-    let doubling = 63 - ns.leading_zeros() as usize;
-    let eighth = (ns >> (doubling - 3)) as usize & 7;
-    ((doubling - 3) * 8 + eighth).min(BUCKETS - 1)
-}
-
-/// Upper bound of a bucket.
-fn bound(bucket: usize) -> u64 {
-    let (doubling, eighth) = (bucket / 8, bucket % 8);
-    (9 + eighth as u64) << doubling
-}
-
-impl TimeSpread {
-    pub fn add(&self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        if let Some(count) = self.counts.get(bucket(ns)) {
-            count.fetch_add(1, Relaxed);
-        }
-        self.total_ns.fetch_add(ns, Relaxed);
-        if self.max_ns.load(Relaxed) < ns {
-            self.max_ns.fetch_max(ns, Relaxed);
-        }
-    }
-
-    fn times(&self) -> Times {
-        let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Relaxed).into()).collect();
-        let count: u64 = counts.iter().sum();
-        let max_ns = self.max_ns.load(Relaxed);
-        let quantile = |per_100: u64| {
-            let (wanted, mut passed) = ((count * per_100).div_ceil(100), 0);
-            let at = counts.iter().position(|count| {
-                passed += count;
-                wanted <= passed
-            });
-            at.filter(|_| 0 < count).map_or(0.0, |at| bound(at).min(max_ns) as f64 / 1e3)
-        };
-        Times {
-            count,
-            total_us: self.total_ns.load(Relaxed) as f64 / 1e3,
-            p50_us: quantile(50),
-            p99_us: quantile(99),
-            max_us: max_ns as f64 / 1e3,
-        }
-    }
-}
-
 /// Counters of one statement, its literals left out.
 #[derive(Debug, Default)]
 pub struct StatementTotals {
@@ -138,13 +34,24 @@ pub struct StatementTotals {
     long: AtomicU64,
     rows: AtomicU64,
     errors: AtomicU64,
-    parse_ns: AtomicU64,
+    /// Nanoseconds in each stage, of executions that are over with all their answers.
+    stages: [AtomicU64; Stage::COUNT],
+    /// Nanoseconds of the executions counted, without the preparation and the transfer.
     run_ns: AtomicU64,
-    wait_ns: AtomicU64,
 }
 
-/// Run time above which a statement delays others too much.
-const LONG: Duration = Duration::from_millis(2);
+/// True for a stage in which a statement occupies a thread that runs it.
+fn is_run(stage: Stage) -> bool {
+    matches!(stage, Stage::Run | Stage::Crossing | Stage::Encode | Stage::NetworkWrite)
+}
+
+/// True for a stage in which it waits for others, except for admission.
+fn is_wait(stage: Stage) -> bool {
+    matches!(stage, Stage::Dispatch | Stage::LockWait | Stage::LogWait)
+}
+
+/// Run time in nanoseconds above which a statement delays others too much.
+const LONG_NS: u64 = 2_000_000;
 /// Statements that are known to be short may be long once in this many executions: even a short one is, when its thread
 /// loses the processor.
 const LONG_SELDOM: u64 = 64;
@@ -166,8 +73,15 @@ impl StatementTotals {
     /// True if the statement is known to take long until its rows are there, no matter what computes them.
     pub fn is_long(&self) -> bool {
         let count = self.count.load(Relaxed);
-        let all_ns = self.run_ns.load(Relaxed) + self.wait_ns.load(Relaxed);
-        0 < count && LONG.as_nanos() as u64 * count < all_ns
+        0 < count && LONG_NS * count < self.run_ns.load(Relaxed)
+    }
+
+    fn add(&self, times: &StageTimes) {
+        for (stage, ns) in times.iter() {
+            if let Some(sum) = self.stages.get(stage as usize) {
+                sum.fetch_add(ns, Relaxed);
+            }
+        }
     }
 }
 
@@ -339,34 +253,12 @@ impl SessionStats {
     }
 }
 
-/// Time that one statement has taken so far, by stage.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
-    /// Wait for admission.
-    pub gate: Duration,
-    /// Preparation.
-    pub parse: Duration,
-    /// Execution, without waits.
-    pub run: Duration,
-    /// Waits for locks and analytics.
-    pub wait: Duration,
-    /// Commit time of a statement that was committed while it was counted; the stage includes it already.
-    pub commit: Duration,
-}
-
-impl Spent {
-    /// Sum of all stages.
-    pub fn all(&self) -> Duration {
-        self.gate + self.parse + self.run + self.wait + self.commit
-    }
-}
-
 /// Statistics of a server, shared by the server, the views and the metrics.
 #[derive(Debug, Default)]
 pub struct Stats {
     sessions: Mutex<HashMap<i32, Arc<SessionStats>>>,
     statements: Mutex<HashMap<Arc<str>, Arc<StatementTotals>>>,
-    stages: [[TimeSpread; StatementStage::ALL.len()]; 3],
+    stages: StageBook,
     /// Number of sessions since the start.
     pub connections: AtomicU64,
     /// Number of clients that were turned away.
@@ -433,28 +325,21 @@ impl Stats {
         Arc::clone(statements.entry(text.into()).or_default())
     }
 
-    /// Adds the time of one stage.
-    pub fn stage(&self, class: Class, stage: StatementStage, time: Duration) {
-        if let Some(spread) = self.stages.get(class as usize).and_then(|stages| stages.get(stage as usize)) {
-            spread.add(time);
-        }
+    /// Sums of the times of stages.
+    pub fn book(&self) -> &StageBook {
+        &self.stages
     }
 
-    /// Counts a statement that has ended.
-    pub fn count(&self, totals: &StatementTotals, class: Class, spent: &Spent, rows: Option<u64>) {
-        totals.times.add(spent.all());
+    /// Counts a statement that has ended, with its times so far. For `parked_ns` nanoseconds of its run it needed no
+    /// thread here. `rows` is `None` after an error.
+    pub fn count(&self, totals: &StatementTotals, times: &StageTimes, parked_ns: u64, rows: Option<u64>) {
+        let run_ns = times.sum(is_run).saturating_sub(parked_ns);
+        totals.times.add(times.sum(|stage| stage != Stage::NetworkRead));
         totals.count.fetch_add(1, Relaxed);
-        if LONG < spent.run {
+        totals.run_ns.fetch_add(times.sum(|stage| is_run(stage) || is_wait(stage)), Relaxed);
+        if LONG_NS < run_ns {
             totals.long.fetch_add(1, Relaxed);
         }
-        let add = |to: &AtomicU64, time: Duration| {
-            if !time.is_zero() {
-                to.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(0), Relaxed);
-            }
-        };
-        add(&totals.parse_ns, spent.parse);
-        add(&totals.run_ns, spent.run);
-        add(&totals.wait_ns, spent.wait);
         match rows {
             Some(rows) => drop(totals.rows.fetch_add(rows, Relaxed)),
             None => {
@@ -462,13 +347,13 @@ impl Stats {
                 self.errors.fetch_add(1, Relaxed);
             }
         }
-        self.stage(class, StatementStage::Parse, spent.parse);
-        self.stage(class, StatementStage::Run, spent.run);
-        if !spent.gate.is_zero() {
-            self.stage(class, StatementStage::Gate, spent.gate);
-        }
-        if !spent.wait.is_zero() {
-            self.stage(class, StatementStage::Wait, spent.wait);
+    }
+
+    /// Adds the times of a statement that is over with all its answers. The shard belongs to this thread.
+    pub fn add(&self, shard: &StageShard, key: StageKey, times: &StageTimes, totals: Option<&StatementTotals>) {
+        shard.add(key, times);
+        if let Some(totals) = totals {
+            totals.add(times);
         }
     }
 
@@ -502,27 +387,26 @@ impl Observe for Stats {
     }
 
     fn stages(&self) -> Vec<StageRow> {
-        let of = |class: Class| {
-            StatementStage::ALL.into_iter().filter_map(move |stage| {
-                let spread = self.stages.get(class as usize)?.get(stage as usize)?;
-                Some(StageRow { class, stage: stage.name(), times: spread.times() })
-            })
-        };
-        Class::ALL.into_iter().flat_map(of).collect()
+        self.stages.rows()
+    }
+
+    fn run_parts(&self) -> Vec<RunPartRow> {
+        self.stages.run_parts()
+    }
+
+    fn clock(&self) -> ClockRow {
+        self.stages.clock()
     }
 
     fn statements(&self) -> Vec<StatementRow> {
         let statements: Vec<(Arc<str>, Arc<StatementTotals>)> =
             self.statements.locked().iter().map(|(text, totals)| (text.clone(), totals.clone())).collect();
-        let us = |of: &AtomicU64| of.load(Relaxed) as f64 / 1e3;
         let row = |(text, totals): (Arc<str>, Arc<StatementTotals>)| StatementRow {
             query: text.to_string(),
             times: totals.times.times(),
             rows: totals.rows.load(Relaxed),
             errors: totals.errors.load(Relaxed),
-            parse_us: us(&totals.parse_ns),
-            run_us: us(&totals.run_ns),
-            wait_us: us(&totals.wait_ns),
+            stages: totals.stages.each_ref().map(|ns| ns.load(Relaxed)),
         };
         let mut rows: Vec<StatementRow> = statements.into_iter().map(row).collect();
         rows.sort_by(|one, other| other.times.total_us.total_cmp(&one.times.total_us));
@@ -535,26 +419,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_at_most_an_eighth_too_high() {
-        for ns in [0, 1, 8, 9, 100, 1_000, 123_456, 10_000_000_000] {
-            let high = bound(bucket(ns));
-            assert!(ns <= high && high as f64 <= (ns.max(8) as f64) * 1.126, "{ns} is counted as {high}");
-        }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-        let spread = TimeSpread::default();
-        (1..=1000).for_each(|us| spread.add(Duration::from_micros(us)));
-        let times = spread.times();
-        assert_eq!((times.count, times.max_us), (1000, 1000.0));
-        assert!((500.0..=563.0).contains(&times.p50_us) && (990.0..=1000.0).contains(&times.p99_us), "{times:?}");
-        assert_eq!(TimeSpread::default().times(), Times::default());
-    }
-
-    #[test]
     fn statements_are_bounded() {
         let stats = Stats::default();
         for at in 0..STATEMENTS_MAX + 10 {
             let totals = stats.statement(&format!("select c{at} from t where a = {at}"));
-            stats.count(&totals, Class::High, &Spent::default(), Some(1));
+            stats.count(&totals, &StageTimes::default(), 0, Some(1));
         }
         let rows = stats.statements();
         assert_eq!(rows.len(), STATEMENTS_MAX + 1);

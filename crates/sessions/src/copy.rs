@@ -72,7 +72,7 @@ impl Session {
                     self.notices();
                     return Ok(Outcome::Done(tag));
                 }
-                CopyPart::More => tokio::task::yield_now().await,
+                CopyPart::More => self.conn.give_way().await,
                 CopyPart::Parked(wait) => self.wait(&wait).await?,
             }
         }

@@ -127,8 +127,8 @@ impl Session {
             self.sql.name_statement(name, &prepared.statement)?;
         }
         let weight = weight_of(name, &prepared.text);
+        self.booked.totals = Some(Arc::clone(&prepared.totals));
         self.statements.put(name, Arc::new(prepared), weight);
-        self.spent.parse += self.conn.lap();
         self.notices();
         self.conn.replies.parse_complete();
         Ok(())

@@ -18,15 +18,14 @@ use engine::memory::{SMALL_BYTES, has_room};
 use server::admission::{About, Admission, Hot, Marks, Slot};
 use server::network::Below;
 use server::service::SessionLimits;
-use server::stats::{SessionStats, Spent, StatementStage, StatementTotals, Stats};
+use server::stats::{SessionStats, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
 use sql::session::{Canceller, Outcome, Parked, Portal, PreparationFailure, Statement};
-use stage::Class;
+use stage::{Class, IsolationLevel, Stage, StageKey, StageShard};
 use statement::error::Cancellation;
 use statement::outcome::{CommandTag, TransactionStatus};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
-use std::time::Duration;
 use std::vec;
 use types::Datum;
 use wire::Cancel;
@@ -96,8 +95,10 @@ pub(crate) struct Session {
     below: Arc<Below>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) activity: Arc<SessionStats>,
-    /// Times that the current statement has taken.
-    pub(crate) spent: Spent,
+    /// Sums of stages that the session's thread alone adds to.
+    shard: Arc<StageShard>,
+    /// Statement to which the stages since the last booking belong, as far as it is known.
+    pub(crate) booked: Booked,
     pub(crate) admission: Admission,
     /// Admission slot of the transaction, from its first statement to its end.
     slot: Option<Slot>,
@@ -107,16 +108,29 @@ pub(crate) struct Session {
     has_run: bool,
 }
 
+/// Statement whose stages are not booked yet.
+#[derive(Default)]
+pub(crate) struct Booked {
+    pub(crate) totals: Option<Arc<StatementTotals>>,
+    class: Option<Class>,
+    /// True if it has run: the next message belongs to another one.
+    is_over: bool,
+    /// Time in which it needed no thread here, in nanoseconds.
+    parked_ns: u64,
+}
+
 impl Session {
+    /// Creates the session on the thread that serves it.
     pub(crate) fn new(
         conn: Conn,
-        sql: sql::session::Session,
+        mut sql: sql::session::Session,
         waiter: Arc<Waiter>,
         limits: SessionLimits,
         (stats, activity): (Arc<Stats>, Arc<SessionStats>),
     ) -> Session {
         let (statements, portals) = (Names::new(), Names::new());
-        let canceller = canceller(&sql);
+        let (canceller, shard) = (canceller(&sql), stats.book().shard());
+        sql.clock_by(&conn.clock);
         let SessionLimits { message_max, memory_max, dispatch, workers, below, admission } = limits;
         Session {
             conn,
@@ -135,7 +149,8 @@ impl Session {
             below,
             stats,
             activity,
-            spent: Spent::default(),
+            shard,
+            booked: Booked::default(),
             admission,
             slot: None,
             has_failed: false,
@@ -150,13 +165,17 @@ impl Session {
             self.stats.leave(&self.activity);
             return;
         }
+        // The login belongs to no statement.
+        self.conn.clock.rest();
+        self.conn.clock.take();
         self.ready();
         let last_words = loop {
             // A partial message counts as none.
-            if matches!(frame::whole(&self.conn.input, self.message_max), Ok(None))
-                && let Some(slot) = &mut self.slot
-            {
-                slot.idle();
+            if matches!(frame::whole(&self.conn.input, self.message_max), Ok(None)) {
+                self.slot.iter_mut().for_each(Slot::idle);
+                if let Err(gone) = self.end_answers().await {
+                    break self.farewell(gone);
+                }
             }
             self.conn.idle_limit = if self.is_ready { self.sql.idle_limit() } else { None };
             let (kind, length) = match self.conn.next(self.message_max).await {
@@ -178,6 +197,7 @@ impl Session {
                 self.conn.input.advance(length);
                 continue;
             }
+            self.conn.clock.enter(Stage::Decode);
             if let Err(gone) = self.answer(kind, length).await {
                 break self.farewell(gone);
             }
@@ -214,6 +234,24 @@ impl Session {
         }
     }
 
+    /// Writes the answers before the client's turn, and books the stages up to here.
+    async fn end_answers(&mut self) -> Result<(), Gone> {
+        if self.conn.is_due {
+            self.conn.write_out(|| {}).await?;
+        }
+        self.conn.clock.enter(Stage::NetworkRead);
+        self.book();
+        Ok(())
+    }
+
+    /// Books the stages that have ended to the statement that they belong to.
+    pub(crate) fn book(&mut self) {
+        let Booked { totals, class, .. } = std::mem::take(&mut self.booked);
+        let class = class.unwrap_or_else(|| self.sql.class());
+        let key = StageKey { class, transport: self.conn.transport, isolation: IsolationLevel::None };
+        self.stats.add(&self.shard, key, &self.conn.clock.take(), totals.as_deref());
+    }
+
     /// Returns the last message to a client, if there is one.
     fn farewell(&self, gone: Gone) -> Option<SqlError> {
         self.stats.note_unread(&self.activity, gone);
@@ -225,6 +263,9 @@ impl Session {
 
     /// Answers the first message of the input.
     async fn answer(&mut self, kind: u8, length: usize) -> Result<(), Gone> {
+        if self.booked.is_over && matches!(kind, b'P' | b'B' | b'Q') {
+            self.book();
+        }
         if kind != b'E' {
             self.tell_columns();
         }
@@ -293,6 +334,7 @@ impl Session {
 
     /// Reports an error to the client and the session.
     pub(crate) async fn failed(&mut self, error: &SqlError) -> Result<(), Gone> {
+        self.conn.clock.enter(Stage::Unattributed);
         self.tell_columns();
         self.notices();
         self.conn.replies.error("ERROR", error);
@@ -319,12 +361,12 @@ impl Session {
 
     /// Ends the implicit transaction, if there is one.
     pub(crate) async fn commit(&mut self) -> Result<(), Stop> {
-        let class = self.sql.class();
-        let ended = self.beside(sql::session::Session::sync).await?;
-        let spent = self.conn.lap();
+        let before = self.conn.clock.position();
         if std::mem::take(&mut self.has_run) {
-            self.stats.stage(class, StatementStage::Commit, spent);
+            self.conn.clock.enter(Stage::Run);
         }
+        let ended = self.beside(sql::session::Session::sync).await?;
+        self.conn.clock.restore(before);
         Ok(ended?)
     }
 
@@ -343,6 +385,7 @@ impl Session {
     }
 
     fn ready(&mut self) {
+        self.conn.clock.enter(Stage::Unattributed);
         let status = self.sql.status();
         // The end of the transaction has closed its portals. Otherwise the next statement would take away a new portal
         // of the same name.
@@ -359,7 +402,6 @@ impl Session {
             self.conn.replies.parameter_status(name, value);
         }
         self.activity.rest(status);
-        self.stats.stage(self.sql.class(), StatementStage::Reply, std::mem::take(&mut self.conn.flushing));
         self.conn.replies.ready(status);
         self.is_ready = true;
         self.conn.is_due = true;
@@ -376,15 +418,20 @@ impl Session {
     pub(crate) async fn run(
         &mut self,
         text: &Arc<str>,
-        totals: &StatementTotals,
+        totals: &Arc<StatementTotals>,
         (marks, then): (Marks, Then),
         portal: &mut Lent<Portal>,
         streaming: Option<&mut Streaming>,
     ) -> Result<Outcome, Stop> {
         let class = self.sql.class_of(portal);
-        self.spent.parse += self.conn.lap();
-        let begun = self.conn.now;
-        self.activity.begin(text, class, begun);
+        if self.sql.status() == TransactionStatus::Idle && !self.has_run {
+            let is_sampled = self.shard.samples_next();
+            self.conn.clock.sample(is_sampled);
+        }
+        self.conn.clock.enter(portal.planning_stage());
+        self.booked = Booked { totals: Some(Arc::clone(totals)), class: Some(class), ..Booked::default() };
+        self.conn.lap();
+        self.activity.begin(text, class, self.conn.now);
         // A transaction that has a slot keeps it to its end. A statement that begins none needs no admission.
         let needs_slot = self.admission.is_there() && (self.slot.is_some() || !self.sql.does_nothing_inside(portal));
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
@@ -400,22 +447,24 @@ impl Session {
         }
         let outcome = ran.map_err(|stop| self.cancelled_by_gate(stop));
         self.rename();
-        let mut spent = std::mem::take(&mut self.spent);
         self.conn.lap();
-        // Waits and the commit are counted by themselves, so they are no part of the run time.
-        let elsewhere = spent.wait + spent.gate + spent.commit;
-        spent.run = self.conn.now.saturating_duration_since(begun).saturating_sub(elsewhere);
+        // Stages up to here count as the time of the statement. Its answers are booked later, together with these.
+        self.conn.clock.enter(Stage::Encode);
+        self.booked.is_over = true;
+        let times = self.conn.clock.ended();
         let rows = match &outcome {
             Ok(Outcome::Rows(rows, _)) => Some(rows.len() as u64),
             Ok(Outcome::Done(tag) | Outcome::Streamed(tag)) => Some(tag.rows.unwrap_or(0)),
             Ok(Outcome::Empty) => Some(0),
             Err(_) => None,
         };
-        self.stats.count(totals, class, &spent, rows);
-        if self.sql.log_from().is_some_and(|from| from <= spent.all()) {
-            let ms = |time: Duration| time.as_secs_f64() * 1e3;
-            let (all, wait) = (ms(spent.all()), ms(spent.wait));
-            tracing::info!(pid = self.activity.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
+        self.stats.count(totals, &times, self.booked.parked_ns, rows);
+        if let Some(from) = self.sql.log_from() {
+            let ms = |of: &dyn Fn(Stage) -> bool| times.sum(of) as f64 / 1e6;
+            let (all, wait) = (ms(&|stage| stage != Stage::NetworkRead), ms(&Stage::is_waiting));
+            if from.as_secs_f64() * 1e3 <= all {
+                tracing::info!(pid = self.activity.pid(), ms = all, wait_ms = wait, %class, statement = %text, "slow statement");
+            }
         }
         outcome
     }
@@ -451,6 +500,7 @@ impl Session {
     /// Waits for admission, after which the transaction has a slot. The wait is part of the statement's time.
     async fn enter(&mut self, class: Class, marks: Marks) -> Result<(), Stop> {
         let begun = self.conn.now;
+        let before = self.conn.clock.enter(Stage::Gate);
         let timeout = self.sql.time_left();
         let entered = match self.slot.as_mut() {
             Some(slot) => {
@@ -470,9 +520,7 @@ impl Session {
                 })
             }
         };
-        self.conn.lap();
-        let waited = self.conn.now.saturating_duration_since(begun);
-        self.spent.gate += waited;
+        self.conn.clock.restore(before);
         match entered? {
             Ok(()) => Ok(()),
             Err(away) => {
@@ -529,6 +577,11 @@ impl Session {
     pub(crate) async fn wait(&mut self, parked: &Parked) -> Result<(), Gone> {
         let begun = self.conn.time.now();
         let is_lock = matches!(parked, Parked::Lock(_));
+        // Other threads run the statement, or it sleeps.
+        let before = match is_lock {
+            true => self.conn.clock.enter(Stage::LockWait),
+            false => self.conn.clock.enter_away(Stage::Run),
+        };
         if matches!(parked, Parked::Analysis(_) | Parked::Rows(..)) {
             self.activity.set_analysed();
         } else {
@@ -543,7 +596,11 @@ impl Session {
             self.stall(false);
         }
         self.activity.set_waiting(false);
-        self.spent.wait += self.conn.time.since(begun);
+        self.conn.clock.restore(before);
+        if !is_lock {
+            let ns = u64::try_from(self.conn.time.since(begun).as_nanos()).unwrap_or(u64::MAX);
+            self.booked.parked_ns = self.booked.parked_ns.saturating_add(ns);
+        }
         waited
     }
 
@@ -603,8 +660,7 @@ impl Session {
         // A client that reads everything at once would keep the other sessions of this thread waiting until the end
         // of the result.
         if sent.is_multiple_of(ROWS) || self.conn.replies.out.is_empty() {
-            let spent = self.conn.lap();
-            self.conn.flushing += spent;
+            self.conn.lap();
             self.conn.take_turns().await?;
         }
         Ok(())

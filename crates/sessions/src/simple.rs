@@ -10,6 +10,7 @@ use crate::session::{Session, Streaming, Then, tag_rows};
 use server::admission::Marks;
 use server::stats::StatementTotals;
 use sql::session::{Outcome, Statement, StatementText};
+use stage::Stage;
 use std::sync::Arc;
 use wire::Stop;
 use wire::reply::Formats;
@@ -42,6 +43,8 @@ impl Session {
         for (at, mut part) in statements.into_iter().enumerate() {
             let before = part.before;
             if 0 < at {
+                self.conn.clock.enter(Stage::Decode);
+                self.book();
                 self.conn.take_turns().await?;
             }
             self.sql.goes_on()?;
@@ -98,7 +101,7 @@ impl Session {
         &mut self,
         statement: &Arc<Statement>,
         text: &Arc<str>,
-        totals: &StatementTotals,
+        totals: &Arc<StatementTotals>,
         marks: Marks,
         place: Place,
     ) -> Result<(), Stop> {

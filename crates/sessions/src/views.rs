@@ -7,7 +7,9 @@ pub(crate) mod memory;
 use catalog::Provider;
 use engine::Engine;
 use server::admission::Admission;
+use server::stage_lines;
 use server::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
+use stage::Stage;
 use stage::observe::{Observe, Scheduling, Times};
 use statement::outcome::Signal;
 use std::collections::HashSet;
@@ -64,7 +66,7 @@ fn moment(us: i64) -> Datum {
 }
 
 fn times(times: &Times) -> NamedRow {
-    let Times { count: calls, total_us, p50_us, p99_us, max_us } = *times;
+    let Times { count: calls, total_us, p50_us, p99_us, p999_us: _, max_us } = *times;
     vec![
         ("calls", count(calls)),
         ("total_ms", ms(total_us)),
@@ -135,20 +137,16 @@ impl Views {
         self.sessions().map(row).collect()
     }
 
-    fn stages(&self) -> NamedRows {
-        let row = |row: stage::observe::StageRow| {
-            let mut line = vec![("class", text(row.class.name())), ("stage", text(row.stage))];
-            line.extend(times(&row.times));
-            line
-        };
-        self.stats.stages().into_iter().map(row).collect()
-    }
-
     fn statements(&self) -> NamedRows {
         let row = |row: stage::observe::StatementRow| {
             let mut line = vec![("query", text(&row.query)), ("rows", count(row.rows)), ("errors", count(row.errors))];
             line.extend(times(&row.times));
-            line.extend([("parse_ms", ms(row.parse_us)), ("run_ms", ms(row.run_us)), ("wait_ms", ms(row.wait_us))]);
+            let parse = |stage| matches!(stage, Stage::Parse | Stage::Plan | Stage::PlanCached);
+            line.extend([
+                ("parse_ms", ms(row.us(parse))),
+                ("run_ms", ms(row.us(|stage| stage == Stage::Run))),
+                ("wait_ms", ms(row.us(Stage::is_waiting))),
+            ]);
             line
         };
         self.stats.statements().into_iter().map(row).collect()
@@ -195,7 +193,7 @@ impl Views {
 }
 
 /// Definitions of the views whose rows are made here.
-fn definitions() -> [ProvidedTable; 5] {
+fn definitions() -> [ProvidedTable; 4] {
     use Kind::{Bool, Float8, Int4, Int8, Text, Timestamptz};
     [
         ProvidedTable::new(
@@ -232,19 +230,6 @@ fn definitions() -> [ProvidedTable; 5] {
             ],
         ),
         ProvidedTable::new(
-            "stages",
-            "Stages of statements, by class: where their time goes.",
-            &[
-                ("class", Text, "Class of the statements."),
-                ("stage", Text, "`gate`, `parse`, `run`, `wait`, `commit` or `reply`."),
-                ("calls", Int8, "Number of times."),
-                ("total_ms", Float8, "Sum of the times."),
-                ("p50_ms", Float8, "Median of the times."),
-                ("p99_ms", Float8, "99th percentile of the times."),
-                ("max_ms", Float8, "Maximum of the times."),
-            ],
-        ),
-        ProvidedTable::new(
             "statements",
             "Statements without their literals, with their times.",
             &[
@@ -256,9 +241,9 @@ fn definitions() -> [ProvidedTable; 5] {
                 ("p50_ms", Float8, "Median of the execution times."),
                 ("p99_ms", Float8, "99th percentile of the execution times."),
                 ("max_ms", Float8, "Maximum of the execution times."),
-                ("parse_ms", Float8, "Sum of the times of parsing and planning."),
-                ("run_ms", Float8, "Sum of the times of running."),
-                ("wait_ms", Float8, "Sum of the times of waiting, for locks and for workers of analytics."),
+                ("parse_ms", Float8, "Sum of the stages `parse`, `plan` and `plan_cached`."),
+                ("run_ms", Float8, "Sum of the stage `run`."),
+                ("wait_ms", Float8, "Sum of the stages that wait."),
             ],
         ),
         ProvidedTable::new(
@@ -278,6 +263,7 @@ impl Provider for Views {
     fn tables(&self) -> Vec<ProvidedTable> {
         let mut tables = Vec::from(memory::tables());
         tables.extend(definitions());
+        tables.extend(stage_lines::tables());
         tables.extend(server::admission::lines::tables());
         tables
     }
@@ -297,7 +283,10 @@ impl Provider for Views {
     fn lines(&self, schema: &str, table: &str) -> NamedRows {
         match (schema, table) {
             ("overtake", "activity") => self.activity(),
-            ("overtake", "stages") => self.stages(),
+            ("overtake", "stages") => stage_lines::lines(&*self.stats),
+            ("overtake", "run_parts") => stage_lines::run_parts(&*self.stats),
+            ("overtake", "stage_clock") => stage_lines::clock(&*self.stats),
+            ("overtake", "statement_stages") => stage_lines::of_statements(&*self.stats),
             ("overtake", "statements") => self.statements(),
             ("overtake", "scheduler") => self.scheduler(),
             ("overtake", "transactions") => self.transactions(),

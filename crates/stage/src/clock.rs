@@ -1,131 +1,432 @@
-//! The stamps of one transaction.
+//! The stage clock of a session.
+//!
+//! **Invariant:** stages partition the time. A stamp books the time since the last one to the stage that ends, so the
+//! sum of all stages is the time in which the session was not at rest, and nothing is counted twice.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use preempt::os::now_ns;
+use crate::split::{self, RunPart};
+use crate::stages::Stage;
+use crate::ticks::TickSource;
+use crate::turn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// A moment in the life of a transaction. The stages before and after these are not stamped yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Stage {
-    /// The transaction was handed to the scheduler.
-    Submit = 0,
-    /// A worker took the transaction from its queue.
-    Dispatch = 1,
-    /// The first instruction of the transaction ran (that of the last attempt, if it was retried).
-    Run = 2,
-    /// The transaction ended.
-    End = 3,
-}
-
-const STAGES: usize = 4;
-const ABSENT: u64 = 0;
-
-/// Stamps of one transaction, written by the thread that has the transaction in hand.
+/// Clock that a session carries and every layer advances: a stamp is one reading of the time-stamp counter and a few
+/// stores. Ends of long stretches of work also read the processor time of their thread, and what is missing there
+/// belongs to [`Stage::Preempted`].
 ///
-/// The words are relaxed: the hand-over of the transaction itself (a queue, a claim) orders them.
-#[derive(Debug, Default)]
-pub struct Clock {
-    stamps: [AtomicU64; STAGES],
-    lock_wait_ns: AtomicU64,
+/// The words are relaxed: only the thread that has the session in hand writes, and the hand-over itself orders them.
+#[derive(Debug)]
+pub struct StageClock {
+    source: TickSource,
+    /// Ticks from which on a stretch is long.
+    long: u64,
+    /// Tick of the last stamp.
+    since: AtomicU64,
+    position: AtomicU8,
+    stamps: AtomicU32,
+    passed: [AtomicU64; Stage::COUNT],
+    /// True if the parts of the run are measured: see [`crate::split`].
+    is_sampled: AtomicBool,
+    /// Ticks of these parts.
+    parts: [AtomicU64; RunPart::COUNT],
 }
 
-impl Clock {
-    /// Creates a clock without stamps.
-    pub const fn new() -> Clock {
-        Clock { stamps: [const { AtomicU64::new(ABSENT) }; STAGES], lock_wait_ns: AtomicU64::new(0) }
+/// Stage in which a clock was, for [`StageClock::restore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position(u8);
+
+/// Position of a session at rest.
+const REST: u8 = u8::MAX;
+/// Mark of a stage that passes on another thread, or without any.
+const AWAY: u8 = 0x40;
+
+impl Position {
+    fn stage(self) -> Option<Stage> {
+        Stage::ALL.get(usize::from(self.0 & !AWAY)).copied().filter(|_| self.0 != REST)
     }
 
-    /// Stamps `stage` with the time now and returns it.
-    #[inline]
-    pub fn stamp(&self, stage: Stage) -> u64 {
-        let now = now_ns();
-        self.set(stage, now);
-        now
-    }
-
-    /// Stamps `stage` with a time that was read before.
-    #[inline]
-    pub fn set(&self, stage: Stage, at_ns: u64) {
-        self.stamps[stage as usize].store(at_ns, Relaxed);
-    }
-
-    /// Adds `ns` to the stage *lock wait*. A transaction may enter this stage several times: it is a sum, not a moment.
-    #[inline]
-    pub fn add_lock_wait(&self, ns: u64) {
-        self.lock_wait_ns.fetch_add(ns, Relaxed);
-    }
-
-    /// Returns the time at which `stage` was reached, if it was.
-    #[inline]
-    pub fn at(&self, stage: Stage) -> Option<u64> {
-        match self.stamps[stage as usize].load(Relaxed) {
-            ABSENT => None,
-            at_ns => Some(at_ns),
-        }
-    }
-
-    /// Returns a copy of the stamps.
-    pub fn stamps(&self) -> Stamps {
-        Stamps {
-            submit_ns: self.at(Stage::Submit),
-            dispatch_ns: self.at(Stage::Dispatch),
-            run_ns: self.at(Stage::Run),
-            end_ns: self.at(Stage::End),
-            lock_wait_ns: self.lock_wait_ns.load(Relaxed),
-        }
+    /// Returns true if the stage is work of this thread.
+    fn is_work_here(self) -> bool {
+        self.0 & AWAY == 0 && self.stage().is_some_and(|stage| !stage.is_waiting())
     }
 }
 
-/// Stamps of one transaction, copied out of its [`Clock`].
+/// Times of the stages, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamps {
-    /// Time of [`Stage::Submit`].
-    pub submit_ns: Option<u64>,
-    /// Time of [`Stage::Dispatch`].
-    pub dispatch_ns: Option<u64>,
-    /// Time of [`Stage::Run`].
-    pub run_ns: Option<u64>,
-    /// Time of [`Stage::End`].
-    pub end_ns: Option<u64>,
-    /// Time that the transaction was parked, summed over all its waits; see [`Clock::add_lock_wait`].
-    pub lock_wait_ns: u64,
+pub struct StageTimes {
+    ns: [u64; Stage::COUNT],
+    /// Times of the parts of a sampled run; 0 otherwise.
+    pub parts: [u64; RunPart::COUNT],
+    /// Number of stamps.
+    pub stamps: u32,
+    /// Number of readings of the processor time.
+    pub readings: u32,
 }
 
-impl Stamps {
-    /// Returns the nanoseconds from submission to the first instruction.
-    pub fn start_delay_ns(&self) -> Option<u64> {
-        Some(self.run_ns?.saturating_sub(self.submit_ns?))
+impl StageTimes {
+    /// Time of a stage.
+    pub fn of(&self, stage: Stage) -> u64 {
+        self.ns.get(stage as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the nanoseconds from the first instruction to the end.
-    pub fn run_time_ns(&self) -> Option<u64> {
-        Some(self.end_ns?.saturating_sub(self.run_ns?))
+    /// Stages that were entered, with their times.
+    pub fn iter(&self) -> impl Iterator<Item = (Stage, u64)> + '_ {
+        Stage::ALL.into_iter().zip(self.ns).filter(|(_, ns)| 0 < *ns)
     }
+
+    /// Sum of the times of these stages.
+    pub fn sum(&self, of: impl Fn(Stage) -> bool) -> u64 {
+        self.iter().filter(|(stage, _)| of(*stage)).map(|(_, ns)| ns).sum()
+    }
+}
+
+impl StageClock {
+    /// Creates the clock of a session at rest.
+    pub fn new(source: TickSource) -> Arc<StageClock> {
+        Arc::new(StageClock {
+            long: source.ticks(turn::LONG_NS),
+            source,
+            since: AtomicU64::new(0),
+            position: AtomicU8::new(REST),
+            stamps: AtomicU32::new(0),
+            passed: [const { AtomicU64::new(0) }; Stage::COUNT],
+            is_sampled: AtomicBool::new(false),
+            parts: [const { AtomicU64::new(0) }; RunPart::COUNT],
+        })
+    }
+
+    /// Source of its ticks.
+    pub fn source(&self) -> &TickSource {
+        &self.source
+    }
+
+    /// Returns the present position.
+    #[inline]
+    pub fn position(&self) -> Position {
+        Position(self.position.load(Relaxed))
+    }
+
+    /// Ends the present stage and enters this one. Returns the position until now. Entering the present stage costs
+    /// nothing.
+    #[inline]
+    pub fn enter(&self, stage: Stage) -> Position {
+        self.go(stage as u8)
+    }
+
+    /// Does the same for a stage that passes on another thread, or without any.
+    #[inline]
+    pub fn enter_away(&self, stage: Stage) -> Position {
+        self.go(stage as u8 | AWAY)
+    }
+
+    /// Ends the present stage, and goes back to an earlier position.
+    #[inline]
+    pub fn restore(&self, position: Position) {
+        self.go(position.0);
+    }
+
+    /// Ends the present stage: it is the client's turn. Time at rest belongs to no stage.
+    #[inline]
+    pub fn rest(&self) -> Position {
+        self.go(REST)
+    }
+
+    #[inline]
+    fn go(&self, next: u8) -> Position {
+        let before = self.position();
+        if before.0 != next {
+            self.stamp(before);
+            self.position.store(next, Relaxed);
+        }
+        before
+    }
+
+    #[inline]
+    fn stamp(&self, before: Position) {
+        let now = self.source.now();
+        let since = self.since.load(Relaxed);
+        self.since.store(now, Relaxed);
+        self.stamps.store(self.stamps.load(Relaxed).wrapping_add(1), Relaxed);
+        let Some(word) = self.passed.get(usize::from(before.0 & !AWAY)) else { return };
+        let mut passed = now.saturating_sub(since);
+        if self.long <= passed && before.is_work_here() {
+            let lost = turn::lost(&self.source, now, passed);
+            self.add(Stage::Preempted, lost);
+            passed -= lost;
+        }
+        word.store(word.load(Relaxed) + passed, Relaxed);
+    }
+
+    fn add(&self, stage: Stage, ticks: u64) {
+        if let Some(word) = self.passed.get(stage as usize) {
+            word.store(word.load(Relaxed) + ticks, Relaxed);
+        }
+    }
+
+    fn words(&self) -> [u64; Stage::COUNT] {
+        std::array::from_fn(|at| self.passed.get(at).map_or(0, |word| word.load(Relaxed)))
+    }
+
+    fn times(&self, (stamps, readings): (u32, u32)) -> StageTimes {
+        let ns = self.words().map(|ticks| if ticks == 0 { 0 } else { self.source.ns(ticks) });
+        let parts = match self.is_sampled() {
+            true => self.parts.each_ref().map(|ticks| self.source.ns(ticks.load(Relaxed))),
+            false => [0; RunPart::COUNT],
+        };
+        StageTimes { ns, parts, stamps, readings }
+    }
+
+    /// Returns true if the parts of the run are measured.
+    #[inline]
+    pub fn is_sampled(&self) -> bool {
+        self.is_sampled.load(Relaxed)
+    }
+
+    /// Sets whether the parts of the run are measured.
+    #[inline]
+    pub fn sample(&self, is_sampled: bool) {
+        self.is_sampled.store(is_sampled, Relaxed);
+        if is_sampled {
+            self.parts.iter().for_each(|word| word.store(0, Relaxed));
+        }
+    }
+
+    /// Begins to measure the parts of the run on this thread, if they are measured.
+    #[inline]
+    pub fn begin_parts(&self) {
+        if self.is_sampled() {
+            split::begin();
+        }
+    }
+
+    /// Ends that, and adds the parts.
+    #[inline]
+    pub fn end_parts(&self) {
+        if self.is_sampled() {
+            self.add_parts(split::end());
+        }
+    }
+
+    fn add_parts(&self, parts: [u64; RunPart::COUNT]) {
+        for (word, ticks) in self.parts.iter().zip(parts) {
+            word.store(word.load(Relaxed) + ticks, Relaxed);
+        }
+    }
+
+    /// Returns the times of the stages that have ended since the last [`StageClock::take`].
+    pub fn ended(&self) -> StageTimes {
+        self.times((self.stamps.load(Relaxed), 0))
+    }
+
+    /// Takes the times of the stages that have ended. The present stage goes on.
+    pub fn take(&self) -> StageTimes {
+        let (turns, readings) = turn::take_counts();
+        let times = self.times((self.stamps.load(Relaxed).wrapping_add(turns), readings));
+        self.stamps.store(0, Relaxed);
+        self.passed.iter().for_each(|word| word.store(0, Relaxed));
+        if self.is_sampled() {
+            self.parts.iter().for_each(|word| word.store(0, Relaxed));
+        }
+        times
+    }
+
+    /// Returns the times since the last [`StageClock::take`], the present stage up to now included.
+    pub fn so_far(&self) -> StageTimes {
+        self.stamp(self.position());
+        self.ended()
+    }
+
+    /// Lends the session to another thread: until [`StageClock::take_back`], that one advances a clock of its own, which
+    /// begins in [`Stage::Dispatch`] and knows the times so far. This clock is in [`Stage::Run`], and may be advanced as
+    /// well: what it books is not the other thread's.
+    pub fn lend(&self) -> LentClock {
+        self.enter_away(Stage::Run);
+        let (before, clock) = (self.words(), StageClock::new(self.source.clone()));
+        for (word, ticks) in clock.passed.iter().zip(before) {
+            word.store(ticks, Relaxed);
+        }
+        clock.since.store(self.since.load(Relaxed), Relaxed);
+        clock.position.store(Stage::Dispatch as u8, Relaxed);
+        clock.sample(self.is_sampled());
+        LentClock { clock, before }
+    }
+
+    /// Ends the loan: the time that this clock has booked to [`Stage::Run`] meanwhile is divided as the other thread says.
+    /// The rest is the wait until the session was told of the end.
+    pub fn take_back(&self, lent: &LentClock) {
+        self.enter(Stage::Run);
+        let LentClock { clock, before } = lent;
+        let booked = |word: Option<&AtomicU64>| word.map_or(0, |word| word.load(Relaxed));
+        let run_before = before.get(Stage::Run as usize).copied().unwrap_or(0);
+        let mut left = booked(self.passed.get(Stage::Run as usize)).saturating_sub(run_before);
+        self.take_from_run(left);
+        for (stage, before) in Stage::ALL.into_iter().zip(before) {
+            let spent = booked(clock.passed.get(stage as usize)).saturating_sub(*before).min(left);
+            self.add(stage, spent);
+            left -= spent;
+        }
+        self.add(Stage::Dispatch, left);
+        if self.is_sampled() {
+            self.add_parts(clock.parts.each_ref().map(|word| word.load(Relaxed)));
+        }
+        let stamps = self.stamps.load(Relaxed).wrapping_add(clock.stamps.load(Relaxed));
+        self.stamps.store(stamps, Relaxed);
+    }
+
+    /// Takes ticks out of [`Stage::Run`].
+    fn take_from_run(&self, ticks: u64) {
+        if let Some(word) = self.passed.get(Stage::Run as usize) {
+            word.store(word.load(Relaxed).saturating_sub(ticks), Relaxed);
+        }
+    }
+}
+
+/// Clock of a session that is lent to another thread.
+#[derive(Debug)]
+pub struct LentClock {
+    /// Clock that the other thread advances.
+    pub clock: Arc<StageClock>,
+    /// Ticks at the begin.
+    before: [u64; Stage::COUNT],
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticks::ManualTicks;
+    use crate::turn::JobTurn;
 
-    #[test]
-    fn a_stage_that_was_not_reached_is_absent() {
-        let clock = Clock::new();
-        assert_eq!(clock.stamps(), Stamps::default());
-        clock.stamp(Stage::Submit);
-        assert!(clock.at(Stage::Submit).is_some());
-        assert_eq!(clock.stamps().start_delay_ns(), None);
+    fn manual() -> (Arc<ManualTicks>, TickSource) {
+        let manual = ManualTicks::new();
+        (Arc::clone(&manual), TickSource::Manual(manual))
     }
 
     #[test]
-    fn delays_are_differences_of_stamps() {
-        let clock = Clock::new();
-        clock.set(Stage::Submit, 100);
-        clock.set(Stage::Run, 130);
-        clock.set(Stage::End, 200);
-        clock.add_lock_wait(20);
-        clock.add_lock_wait(15);
-        assert_eq!(clock.stamps().lock_wait_ns, 35);
-        assert_eq!(clock.stamps().start_delay_ns(), Some(30));
-        assert_eq!(clock.stamps().run_time_ns(), Some(70));
+    fn stages_partition_the_time() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source);
+        // Time before the first stage, and at rest, belongs to nobody.
+        time.pass(77);
+        let mut whole = 0;
+        for (at, stage) in Stage::ALL.into_iter().cycle().take(40).enumerate() {
+            clock.enter(stage);
+            time.run_for(at as u64);
+            whole += at as u64;
+        }
+        clock.rest();
+        time.pass(1_000);
+        let times = clock.take();
+        assert_eq!((times.sum(|_| true), times.stamps), (whole, 41));
+        assert_eq!(times.of(Stage::NetworkRead), 15 + 30);
+        assert_eq!(clock.take().sum(|_| true), 0);
+    }
+
+    #[test]
+    fn entering_the_present_stage_is_no_stamp() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source);
+        clock.enter(Stage::Run);
+        time.run_for(5);
+        let before = clock.enter(Stage::Run);
+        time.run_for(5);
+        clock.enter(Stage::NetworkWrite);
+        time.run_for(2);
+        assert_eq!(clock.so_far().of(Stage::NetworkWrite), 2);
+        clock.restore(before);
+        time.run_for(1);
+        let times = clock.so_far();
+        assert_eq!((times.of(Stage::Run), times.of(Stage::NetworkWrite)), (11, 2));
+    }
+
+    #[test]
+    fn time_without_a_processor_is_split_off() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        turn::begin(&source);
+        clock.enter(Stage::Decode);
+        time.run_for(30_000);
+        clock.enter(Stage::Run);
+        time.run_for(60_000);
+        // The thread loses its processor.
+        time.pass(2_000_000);
+        time.run_for(10_000);
+        clock.enter(Stage::Encode);
+        time.run_for(90_000);
+        clock.enter(Stage::LockWait);
+        time.pass(500_000);
+        clock.rest();
+        turn::end(&source);
+        let times = clock.take();
+        assert_eq!(times.of(Stage::Preempted), 2_000_000);
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Encode)), (70_000, 90_000));
+        assert_eq!((times.of(Stage::Decode), times.of(Stage::LockWait)), (30_000, 500_000));
+    }
+
+    #[test]
+    fn waits_for_events_are_not_preempted_time() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        for _ in 0..20 {
+            turn::begin(&source);
+            clock.enter(Stage::Run);
+            time.run_for(60_000);
+            clock.rest();
+            turn::end(&source);
+            // The wait itself costs processor time, too.
+            time.run_for(3_000);
+            time.pass(700_000);
+        }
+        let times = clock.take();
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Preempted)), (20 * 60_000, 0));
+    }
+
+    #[test]
+    fn a_lent_session_has_one_time_line() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        clock.enter(Stage::Decode);
+        time.run_for(100);
+        let lent = clock.lend();
+        time.pass(2_000);
+        {
+            let _turn = JobTurn::begin(source);
+            lent.clock.enter(Stage::PlanCached);
+            time.run_for(50);
+            lent.clock.enter(Stage::Run);
+            time.run_for(100_000);
+            time.pass(9_000);
+            assert_eq!(lent.clock.so_far().of(Stage::Decode), 100);
+            lent.clock.rest();
+        }
+        time.pass(3_000);
+        clock.take_back(&lent);
+        time.run_for(7);
+        clock.enter(Stage::Encode);
+        let times = clock.take();
+        assert_eq!((times.of(Stage::Decode), times.of(Stage::PlanCached)), (100, 50));
+        assert_eq!((times.of(Stage::Dispatch), times.of(Stage::Run)), (5_000, 100_007));
+        assert_eq!(times.of(Stage::Preempted), 9_000);
+        assert_eq!(times.sum(|_| true), 100 + 2_000 + 50 + 109_000 + 3_000 + 7);
+    }
+
+    #[test]
+    fn what_is_booked_during_a_loan_stays_booked() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source);
+        clock.enter(Stage::Decode);
+        let lent = clock.lend();
+        lent.clock.enter(Stage::Run);
+        time.run_for(1_000);
+        // Rows are sent while others are made.
+        let before = clock.enter(Stage::Encode);
+        time.run_for(300);
+        clock.restore(before);
+        time.run_for(200);
+        lent.clock.rest();
+        clock.take_back(&lent);
+        clock.rest();
+        let times = clock.take();
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Encode)), (1_200, 300));
+        assert_eq!(times.sum(|_| true), 1_500);
     }
 }

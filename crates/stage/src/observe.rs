@@ -1,17 +1,25 @@
 //! Rows about a server's sessions and statements, for the views `overtake.activity`, `overtake.stages`,
-//! `overtake.statements` and `overtake.scheduler`.
+//! `overtake.stage_clock`, `overtake.statements`, `overtake.statement_stages` and `overtake.scheduler`.
 //!
 //! **Invariant:** readers get copies; nothing waits for a reader.
 
-use crate::Class;
+use crate::class::Class;
+use crate::split::RunPart;
+use crate::stages::{IsolationLevel, Stage, Transport};
 
-/// Source of the rows of `overtake.activity`, `overtake.stages` and `overtake.statements`.
+/// Source of the rows of these views, except for the scheduler's.
 pub trait Observe: Send + Sync {
     /// Returns one row for each session.
     fn activity(&self) -> Vec<ActivityRow>;
 
-    /// Returns the time that statements spend in each stage, by class.
+    /// Returns the time that statements spend in each stage, by class, transport and isolation level.
     fn stages(&self) -> Vec<StageRow>;
+
+    /// Returns the parts of the stage `run`, by the same.
+    fn run_parts(&self) -> Vec<RunPartRow>;
+
+    /// Returns the state of the stage clock and its overhead.
+    fn clock(&self) -> ClockRow;
 
     /// Returns the cost of each statement, the most expensive first.
     fn statements(&self) -> Vec<StatementRow>;
@@ -75,15 +83,67 @@ pub struct ActivityRow {
     pub query_start_us: i64,
 }
 
-/// Times of one stage, for one class.
+/// Times of one stage, for one class, transport and isolation level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageRow {
     /// Class of the statements.
     pub class: Class,
-    /// Name of the stage: `parse`, `run`, `wait`, `commit` or `reply`.
-    pub stage: &'static str,
+    /// Transport of their sessions.
+    pub transport: Transport,
+    /// Isolation level of the procedures that they call.
+    pub isolation: IsolationLevel,
+    /// Stage.
+    pub stage: Stage,
     /// Number and distribution of the times.
     pub times: Times,
+    /// Share of the time of all stages, 0 to 1.
+    pub share: f64,
+    /// Cost of the clock as a share of the processor time of all stages, 0 to 1.
+    pub overhead: f64,
+}
+
+/// Part of the stage `run`, for one class, transport and isolation level, measured on one transaction in 64.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPartRow {
+    /// Class of the statements.
+    pub class: Class,
+    /// Transport of their sessions.
+    pub transport: Transport,
+    /// Isolation level of the procedures that they call.
+    pub isolation: IsolationLevel,
+    /// Part.
+    pub part: RunPart,
+    /// Number of statements that were measured.
+    pub sampled: u64,
+    /// Microseconds measured.
+    pub sampled_us: f64,
+    /// Share of the part in the runs that were measured, 0 to 1.
+    pub share: f64,
+    /// Microseconds of the part in all runs, measured or not: its share of their sum.
+    pub total_us: f64,
+}
+
+/// State of the stage clock of a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockRow {
+    /// Source of its time: `tsc` or `monotonic`.
+    pub source: &'static str,
+    /// Cost of a stamp in nanoseconds, as measured here.
+    pub stamp_ns: f64,
+    /// Cost of reading the processor time of a thread in nanoseconds.
+    pub reading_ns: f64,
+    /// Cost of adding the times of one statement in nanoseconds.
+    pub booking_ns: f64,
+    /// Number of stamps.
+    pub stamps: u64,
+    /// Number of readings of the processor time.
+    pub readings: u64,
+    /// Number of statements whose times were added.
+    pub bookings: u64,
+    /// Time in stages that need a processor, in microseconds.
+    pub work_us: f64,
+    /// Cost of all of it as a share of that time, 0 to 1.
+    pub overhead: f64,
 }
 
 /// Costs of one statement, its literals left out.
@@ -97,12 +157,16 @@ pub struct StatementRow {
     pub rows: u64,
     /// Number of executions that failed.
     pub errors: u64,
-    /// Microseconds spent parsing and binding, over all executions.
-    pub parse_us: f64,
-    /// Microseconds spent running, over all executions.
-    pub run_us: f64,
-    /// Microseconds spent waiting, for locks and for analytical workers, over all executions.
-    pub wait_us: f64,
+    /// Nanoseconds spent in each stage, over all executions.
+    pub stages: [u64; Stage::COUNT],
+}
+
+impl StatementRow {
+    /// Returns the microseconds spent in these stages, over all executions.
+    pub fn us(&self, of: impl Fn(Stage) -> bool) -> f64 {
+        Stage::ALL.into_iter().zip(self.stages).filter(|(stage, _)| of(*stage)).map(|(_, ns)| ns as f64).sum::<f64>()
+            / 1e3
+    }
 }
 
 /// Distribution of times.
@@ -116,6 +180,8 @@ pub struct Times {
     pub p50_us: f64,
     /// Value that 99 % of the times do not exceed.
     pub p99_us: f64,
+    /// Value that 99.9 % of the times do not exceed.
+    pub p999_us: f64,
     /// Longest time.
     pub max_us: f64,
 }

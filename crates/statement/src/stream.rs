@@ -6,6 +6,7 @@
 use crate::error::{SqlError, SqlResult};
 use engine::Wake;
 use locked::{Locked, LockedResult};
+use stage::turn;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -76,7 +77,7 @@ impl<T> Stream<T> {
     pub fn push(&self, piece: T, bytes: usize, look: impl Fn() -> SqlResult<()>) -> SqlResult<()> {
         let mut state = self.state();
         while !self.has_room(&state, bytes)? {
-            state = self.room.wait_timeout(state, LOOK).anyway().0;
+            state = turn::outside(|| self.room.wait_timeout(state, LOOK)).anyway().0;
             drop(state);
             look()?;
             state = self.state();

@@ -4,7 +4,7 @@
 //! views in its database, and querying them is a transaction like any other, which runs at high priority.
 
 use crate::error::{Error, reason};
-use crate::look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow};
+use crate::look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow, StageRow};
 use crate::rows::{RowAccess, split};
 use crate::target::Target;
 use crate::tls::Encryption;
@@ -149,6 +149,7 @@ impl Client {
                 "SELECT * FROM overtake.gate".to_owned(),
                 "SELECT * FROM overtake.mpl_log ORDER BY seconds_ago DESC".to_owned(),
                 format!("SELECT * FROM overtake.mpl_history WHERE seconds_ago < {past} ORDER BY seconds_ago DESC"),
+                "SELECT * FROM overtake.stages".to_owned(),
             ],
         };
         if wants_forecast {
@@ -173,6 +174,10 @@ impl Client {
         moves.reverse();
         moves.truncate(MOVES_MAX);
         let history: Vec<HistoryRow> = next().iter().map(HistoryRow::of).collect();
+        let stages = match self.dialect {
+            Dialect::Admin => Vec::new(),
+            Dialect::Views => StageRow::all(&next()),
+        };
         let forecast: Option<Vec<ForecastRow>> = wants_forecast.then(|| next().iter().map(ForecastRow::of).collect());
         let verdict = next().first().map(|row| row.text("verdict"));
         // An empty forecast is asked for again at the next look: the server has seen too little so far.
@@ -183,7 +188,7 @@ impl Client {
             rates(&mut classes, before, now.duration_since(*at).as_secs_f64());
         }
         self.before = Some((now, classes.clone()));
-        Ok(Look { mpl, classes, moves, history, forecast, verdict })
+        Ok(Look { mpl, classes, moves, history, forecast, verdict, stages })
     }
 
     async fn answers(&self, questions: &[String]) -> Result<Vec<Vec<SimpleQueryRow>>, Error> {

@@ -31,7 +31,7 @@ mod watch;
 
 pub use client::Client;
 pub use error::Error;
-pub use look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow};
+pub use look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow, StageRow};
 pub use screen::Screen;
 pub use target::Target;
 pub use watch::GateWatch;

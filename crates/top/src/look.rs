@@ -94,6 +94,16 @@ pub struct ForecastRow {
     pub is_enough: bool,
 }
 
+/// Stage of the statements of one class, over all transports and isolation levels, from `overtake.stages`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "docs/views.md describes the view's columns")]
+pub struct StageRow {
+    pub class: String,
+    pub stage: String,
+    pub is_waiting: bool,
+    pub total_ms: f64,
+}
+
 /// Contents of all views at one look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Look {
@@ -109,6 +119,51 @@ pub struct Look {
     pub forecast: Option<Vec<ForecastRow>>,
     /// Forecast in one sentence: `overtake.mpl_verdict`. It is read together with the forecast.
     pub verdict: Option<String>,
+    /// Stages that statements have passed, by class, in the order of the view. A gate in front of an upstream has none.
+    pub stages: Vec<StageRow>,
+}
+
+impl Look {
+    /// Returns the classes that have stages, each with its stages and their shares of its time, 0 to 1.
+    pub(crate) fn shares(&self) -> Vec<(&str, Vec<(&StageRow, f64)>)> {
+        let mut classes: Vec<(&str, Vec<(&StageRow, f64)>)> = Vec::new();
+        for row in &self.stages {
+            match classes.iter_mut().find(|(class, _)| *class == row.class) {
+                Some((_, own)) => own.push((row, row.total_ms)),
+                None => classes.push((&row.class, vec![(row, row.total_ms)])),
+            }
+        }
+        for (_, own) in &mut classes {
+            let all: f64 = own.iter().map(|(_, ms)| ms).sum();
+            own.iter_mut().for_each(|(_, ms)| *ms /= all);
+        }
+        classes
+    }
+}
+
+impl StageRow {
+    /// Adds the rows of each class and stage up, and leaves out stages that no statement has passed.
+    pub(crate) fn all(rows: &[impl RowAccess]) -> Vec<StageRow> {
+        let mut all: Vec<StageRow> = Vec::new();
+        for row in rows {
+            let (class, stage) = (row.text("class"), row.text("stage"));
+            let is_waiting = row.say("is_waiting") == Some("t");
+            let total_ms: f64 = row.number("total_ms");
+            match all.iter_mut().find(|one| one.class == class && one.stage == stage) {
+                Some(known) => known.total_ms += total_ms,
+                None if 0.0 < total_ms => all.push(StageRow { class, stage, is_waiting, total_ms }),
+                None => {}
+            }
+        }
+        all
+    }
+}
+
+/// Returns stages in words: the longest first, without those below half a percent.
+pub(crate) fn in_words(shares: &[(&StageRow, f64)]) -> Vec<String> {
+    let mut shares: Vec<_> = shares.iter().filter(|(_, share)| 0.005 <= *share).collect();
+    shares.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    shares.into_iter().map(|(row, share)| format!("{} {:.0} %", row.stage, share * 100.0)).collect()
 }
 
 impl MplRow {

@@ -3,7 +3,7 @@
 use crate::TopOptions;
 use crate::client::Client;
 use crate::error::Error;
-use crate::look::{Look, MplRow, NO_GATE};
+use crate::look::{Look, MplRow, NO_GATE, in_words};
 use crate::screen::{ms, rate};
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -97,6 +97,9 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
             format!("{:.1}", class.c2),
         ];
         line(out, &cells)?;
+    }
+    for (class, shares) in look.shares() {
+        writeln!(out, "stages of {class}: {}", in_words(&shares).join(", "))?;
     }
     if let Some(verdict) = &look.verdict {
         writeln!(out, "{verdict}")?;

@@ -7,6 +7,7 @@ mod columns;
 mod format;
 mod limits;
 mod parts;
+mod stages;
 
 pub(crate) use format::{ms, rate};
 
@@ -22,7 +23,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 const STALE_S: f64 = 3.0;
 /// Width from which on the limits and their moves stand side by side.
 const WIDE: u16 = 112;
-/// Height from which on the verdict fits.
+/// Height from which on the verdict and the stages fit.
 const TALL: u16 = 28;
 
 /// Order of the classes.
@@ -128,11 +129,13 @@ impl Screen {
         let classes = u16::try_from(look.classes.len()).unwrap_or(u16::MAX).saturating_add(2);
         let verdict = watch.verdict.as_deref().unwrap_or_default();
         let tall = if TALL <= area.height { parts::lines_of(verdict, area.width) } else { 0 };
-        let [summary, words, lines, table, rest] = Layout::vertical([
+        let staged = if TALL <= area.height { stages::height(look) } else { 0 };
+        let [summary, words, lines, table, staged, rest] = Layout::vertical([
             Constraint::Length(2),
             Constraint::Length(tall),
             Constraint::Length(if area.height < 16 { 0 } else { 5 }),
             Constraint::Length(classes),
+            Constraint::Length(staged),
             Constraint::Min(0),
         ])
         .areas(area);
@@ -143,6 +146,7 @@ impl Screen {
         let mut sorted = look.classes.clone();
         sorted.sort_by(|a, b| order.by(b).total_cmp(&order.by(a)));
         parts::classes(&sorted, order.name(), frame, table);
+        stages::render(look, frame, staged);
         let [limits, moves] = if WIDE <= rest.width {
             Layout::horizontal([Constraint::Length(62), Constraint::Min(0)]).areas(rest)
         } else {

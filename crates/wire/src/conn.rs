@@ -7,166 +7,25 @@ use crate::Cancel;
 use crate::End;
 use crate::errors;
 use crate::frame::{self, Broken, HEAD, Malformed};
+use crate::io::Io;
 use crate::reply::Replies;
 use crate::wait::Gone;
 use crate::wake::Waiter;
 use bytes::{Buf, Bytes, BytesMut};
 use engine::Wake;
 use engine::memory::{MESSAGES, has_room};
-use socket2::SockRef;
+use stage::{Stage, StageClock, TickSource, Transport};
 use statement::SqlError;
 use statement::time::TimeSource;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Empty, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio_rustls::server::TlsStream;
-
-/// Peer of a stream, as the operating system reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// The system does not report the peer.
-    Unknown,
-    /// Addresses of a TCP connection.
-    Tcp {
-        /// Local address.
-        ours: SocketAddr,
-        /// Remote address.
-        theirs: SocketAddr,
-    },
-    /// Process that listens on the unix socket, if it is visible from here.
-    Unix(Option<i32>),
-}
-
-/// Byte stream of any kind.
-pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
-    /// Returns the peer of the stream.
-    fn peer(&self) -> Peer {
-        Peer::Unknown
-    }
-
-    /// Limits the time in which the peer acknowledges nothing of what it was sent, or has no room for more. The
-    /// connection ends after that time.
-    fn limit_silence(&self, _limit: Option<Duration>) {}
-
-    /// Moves the stream into the caller's runtime, from whichever runtime it belonged to.
-    ///
-    /// # Errors
-    /// The system refuses the registration.
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
-}
-
-impl Io for TcpStream {
-    fn limit_silence(&self, limit: Option<Duration>) {
-        // A system without this option has its own limit.
-        let _ = SockRef::from(self).set_tcp_user_timeout(limit);
-    }
-
-    fn peer(&self) -> Peer {
-        match (self.local_addr(), self.peer_addr()) {
-            (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },
-            _ => Peer::Unknown,
-        }
-    }
-
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
-    }
-}
-
-impl Io for UnixStream {
-    fn peer(&self) -> Peer {
-        let pid = self.peer_cred().ok().and_then(|peer| peer.pid());
-        Peer::Unix(pid.filter(|&pid| 0 < pid))
-    }
-
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
-    }
-}
-
-impl Io for TlsStream<Box<dyn Io>> {
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
-        Ok(self)
-    }
-}
-
-impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
-    fn limit_silence(&self, limit: Option<Duration>) {
-        self.get_ref().0.limit_silence(limit);
-    }
-
-    fn peer(&self) -> Peer {
-        self.get_ref().0.peer()
-    }
-
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
-        Ok(self)
-    }
-}
-
-/// Placeholder for a stream that is elsewhere at the moment.
-impl Io for Empty {
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        Ok(self)
-    }
-}
-
-/// Stream of which some bytes were read already; they are read again first.
-pub struct Reread {
-    /// Bytes that were read already.
-    pub first: Bytes,
-    /// Stream behind them.
-    pub rest: Box<dyn Io>,
-}
-
-impl AsyncRead for Reread {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.rest).poll_read(cx, into);
-        }
-        let length = self.first.len().min(into.remaining());
-        into.put_slice(&self.first.split_to(length));
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Reread {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.rest).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_shutdown(cx)
-    }
-}
-
-impl Io for Reread {
-    fn peer(&self) -> Peer {
-        self.rest.peer()
-    }
-
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        let Reread { first, rest } = *self;
-        let rest = rest.settled()?;
-        if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
-    }
-}
 
 /// Future that is ready when the server ends.
 ///
@@ -278,8 +137,10 @@ pub struct Conn {
     pub time: TimeSource,
     /// Remaining bytes of a `CopyData` that is read piece by piece.
     pub(crate) copy_left: usize,
-    /// Time that writing has taken.
-    pub flushing: Duration,
+    /// Stage clock of the session.
+    pub clock: Arc<StageClock>,
+    /// Way by which its messages come.
+    pub transport: Transport,
     /// Time at which the clock was last read.
     pub now: Instant,
     /// Time since which the thread has run this session alone.
@@ -347,10 +208,10 @@ impl Lifted {
 }
 
 impl Conn {
-    /// Creates a connection over a stream.
-    pub fn new(io: Box<dyn Io>, ending: Ending, time: TimeSource) -> Conn {
+    /// Creates a connection over a stream of this kind.
+    pub fn new(io: Box<dyn Io>, transport: Transport, ending: Ending, time: TimeSource) -> Conn {
         let (input, replies) = (BytesMut::new(), Replies::default());
-        let (flushing, now, unfinished) = (Duration::ZERO, time.now(), Unfinished::default());
+        let (now, unfinished) = (time.now(), Unfinished::default());
         Conn {
             io,
             input,
@@ -359,7 +220,8 @@ impl Conn {
             idle_limit: None,
             time,
             copy_left: 0,
-            flushing,
+            clock: StageClock::new(TickSource::system()),
+            transport,
             now,
             turn: now,
             ending,
@@ -440,12 +302,13 @@ impl Conn {
         self.unfinished.make_room(&mut self.input, bytes)
     }
 
-    /// Reads more input.
+    /// Reads more input. While there is none, the session is at rest.
     pub async fn fill(&mut self) -> Result<(), Gone> {
         if self.input.is_empty() && KEEP < self.input.capacity() {
             self.input = BytesMut::new();
         }
         self.make_room(READ)?;
+        let (clock, before) = (&*self.clock, self.clock.position());
         let read = async {
             tokio::select! {
                 biased;
@@ -457,9 +320,10 @@ impl Conn {
             }
         };
         let read = match self.idle_limit {
-            Some(limit) => within(&self.time, limit, read).await.unwrap_or(Err(Gone::Idle)),
-            None => read.await,
+            Some(limit) => reading(clock, within(&self.time, limit, read)).await.unwrap_or(Err(Gone::Idle)),
+            None => reading(clock, read).await,
         };
+        clock.restore(before);
         if WAIT <= self.lap() {
             self.turn = self.now;
         }
@@ -471,10 +335,17 @@ impl Conn {
         if self.now.saturating_duration_since(self.turn) < TURN {
             return Ok(());
         }
-        tokio::task::yield_now().await;
+        self.give_way().await;
         self.lap();
         self.turn = self.now;
         if self.ending.is_due() { Err(Gone::Server) } else { Ok(()) }
+    }
+
+    /// Yields to the other sessions of this thread.
+    pub async fn give_way(&mut self) {
+        let before = self.clock.enter(Stage::Dispatch);
+        tokio::task::yield_now().await;
+        self.clock.restore(before);
     }
 
     /// Returns the time that has passed since the clock was last read.
@@ -510,6 +381,7 @@ impl Conn {
                 self.flush().await?;
             }
             self.fill().await?;
+            self.clock.enter(Stage::Decode);
         }
     }
 
@@ -545,17 +417,37 @@ impl Conn {
     /// Writes pending answers, and calls `stalls` while the client takes none of them.
     ///
     /// If the future is dropped before its end, nothing is lost: the rest stays pending.
-    pub async fn flush_or(&mut self, mut stalls: impl FnMut()) -> Result<(), Gone> {
+    pub async fn flush_or(&mut self, stalls: impl FnMut()) -> Result<(), Gone> {
+        let before = self.clock.position();
+        self.write_out(stalls).await?;
+        self.clock.restore(before);
+        Ok(())
+    }
+
+    /// Does the same, and leaves the clock in the stage of writing, if there was something to write.
+    pub async fn write_out(&mut self, stalls: impl FnMut()) -> Result<(), Gone> {
+        self.deliver(stalls, |clock, is_stalled| {
+            // While the client has no room, nothing happens here.
+            let write = if is_stalled { StageClock::enter_away } else { StageClock::enter };
+            write(clock, Stage::NetworkWrite);
+        })
+        .await
+    }
+
+    /// Does the same. `stamps` is called around each write.
+    async fn deliver(&mut self, mut stalls: impl FnMut(), stamps: impl Fn(&StageClock, bool)) -> Result<(), Gone> {
         if self.replies.out.is_empty() && !self.flushes {
             self.is_due = false;
             return Ok(());
         }
         let capacity = self.replies.out.capacity();
         poll_fn(|cx| {
+            stamps(&self.clock, false);
             let sent = self.poll_send(cx);
             if sent.is_ready() {
                 return sent;
             }
+            stamps(&self.clock, true);
             if self.is_stalled() {
                 stalls();
             }
@@ -563,8 +455,7 @@ impl Conn {
         })
         .await?;
         self.is_due = false;
-        let flushing = self.lap();
-        self.flushing += flushing;
+        self.lap();
         if KEEP < capacity {
             self.replies.out = BytesMut::new();
         }
@@ -603,8 +494,9 @@ impl Conn {
     /// pipeline do not wait for the end of the wait, and the wait does not depend on a client that takes none of them.
     /// A little is read ahead then. If the future is dropped, nothing is lost.
     pub async fn attend(&mut self) -> Gone {
+        // The time belongs to the wait.
         if self.is_due
-            && let Err(gone) = self.flush().await
+            && let Err(gone) = self.deliver(|| {}, |_, _| {}).await
         {
             return gone;
         }
@@ -760,6 +652,20 @@ pub fn write(
     ready!(Pin::new(&mut *io).poll_flush(cx))?;
     *flushes = false;
     Poll::Ready(Ok(()))
+}
+
+/// Awaits a read of a session that is at rest while nothing comes.
+async fn reading<R>(clock: &StageClock, read: impl Future<Output = R>) -> R {
+    let mut read = std::pin::pin!(read);
+    poll_fn(|cx| {
+        clock.enter(Stage::NetworkRead);
+        let polled = read.as_mut().poll(cx);
+        if polled.is_pending() {
+            clock.rest();
+        }
+        polled
+    })
+    .await
 }
 
 /// Returns the result of a job that is ready within this time; `None` if it is not.

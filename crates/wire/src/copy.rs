@@ -112,11 +112,13 @@ impl Conn {
                     Err(Broken::Length(_) | Broken::TooLong(_)) => return Ok(Piece::Other(b'd')),
                 }
             }
+            let before = self.clock.position();
             if !fed {
                 self.fill().await?;
             } else if let Ok(filled) = tokio::time::timeout(PAUSE, self.fill()).await {
                 filled?;
             } else {
+                self.clock.restore(before);
                 return Ok(Piece::Pause);
             }
         }

@@ -9,13 +9,14 @@
 //! # Layers
 //!
 //! - messages: `frame`, `reply`, `scram`, `tls`
-//! - waits: `wait`, `wake`
+//! - waits and streams: `wait`, `wake`, `io`
 //! - connections: `errors`, `conn`, `copy`
 
 pub mod conn;
 pub mod copy;
 pub mod errors;
 pub mod frame;
+pub mod io;
 pub mod reply;
 pub mod scram;
 pub mod tls;

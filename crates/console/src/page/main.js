@@ -2,7 +2,7 @@
 
 import { histogram, line, model } from "./charts.js";
 import { ms, rate } from "./format.js";
-import { classes, log, now, resources } from "./tables.js";
+import { classes, log, now, resources, stages } from "./tables.js";
 
 const PERIOD_MS = 1000;
 const FORECAST_MS = 10000;
@@ -85,6 +85,8 @@ function show(look, at) {
   document.body.dataset.phase = look.mpl ? "ready" : "no-gate";
   by("no-gate").hidden = look.mpl !== null;
   for (const section of document.querySelectorAll(".with-gate")) section.hidden = look.mpl === null;
+  by("stages-panel").hidden = look.stages.length === 0;
+  stages(by("stages"), by("stages-cost"), look.stages);
   if (!look.mpl) return;
   remember(look.history, at);
   measureRates(look.classes, at);

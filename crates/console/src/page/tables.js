@@ -97,6 +97,42 @@ export function classes(place, rows, rates) {
   );
 }
 
+/** One bar for each class, of its stages over all transports and isolation levels; the longest are named first. */
+export function stages(place, cost, rows) {
+  const byClass = new Map();
+  for (const row of rows.filter((one) => one.total_ms > 0)) {
+    const own = byClass.get(row.class) ?? new Map();
+    const known = own.get(row.stage) ?? { stage: row.stage, waits: row.is_waiting, ms: 0 };
+    own.set(row.stage, { ...known, ms: known.ms + row.total_ms });
+    byClass.set(row.class, own);
+  }
+  const overhead = Math.max(0, ...rows.map((row) => row.overhead));
+  cost.textContent = `The clock itself costs at most ${(overhead * 100).toFixed(1)} % of a class’s processor time.`;
+  place.replaceChildren(...[...byClass].map(([name, own]) => stack(name, [...own.values()])));
+}
+
+function stack(name, parts) {
+  const all = parts.reduce((sum, part) => sum + part.ms, 0);
+  const percent = (part) => `${part.stage} ${((part.ms / all) * 100).toFixed(0)} %`;
+  const [box, caption, title, words, bar] = ["figure", "figcaption", "h3", "span", "div"].map((kind) => document.createElement(kind));
+  box.dataset.class = name;
+  title.textContent = name;
+  words.textContent = [...parts].sort((a, b) => b.ms - a.ms).filter((part) => part.ms / all >= 0.005).map(percent).join(", ");
+  bar.className = "stack";
+  bar.setAttribute("aria-hidden", "true");
+  for (const part of parts) {
+    const mark = document.createElement("i");
+    mark.dataset.stage = part.stage;
+    mark.title = percent(part);
+    mark.className = part.waits ? "waiting" : "";
+    mark.style.flex = `${part.ms / all} 0 0`;
+    bar.append(mark);
+  }
+  caption.append(title, words);
+  box.append(caption, bar);
+  return box;
+}
+
 export function log(place, rows) {
   table(
     place,

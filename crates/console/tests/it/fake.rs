@@ -98,6 +98,22 @@ impl RowSource for Fake {
         rows([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64].map(limit).to_vec().into())
     }
 
+    fn stages(&self) -> Vec<Row> {
+        let stage = |class: &str, transport: &str, stage: &str, ms: f64, is_waiting: bool| {
+            json!({ "class": class, "transport": transport, "isolation": "none", "stage": stage, "is_waiting": is_waiting,
+                "count": 100, "total_ms": ms, "p50_ms": 0.01, "p99_ms": 0.02, "p999_ms": 0.02, "max_ms": 0.03,
+                "share": 0.1, "overhead": 0.004 })
+        };
+        rows(json!([
+            stage("high", "tcp", "run", 500.0, false),
+            stage("high", "tcp", "lock_wait", 200.0, true),
+            stage("high", "unix", "run", 100.0, false),
+            stage("high", "unix", "network_write", 200.0, false),
+            stage("normal", "tcp", "gate", 0.0, true),
+            stage("normal", "tcp", "encode", 3.0, false),
+        ]))
+    }
+
     fn verdict(&self) -> Option<Row> {
         let words = "MPL 8 is in force; MPL 6 would be the <lowest> that costs almost nothing.";
         Some(rows(json!([{ "mode": "auto", "mpl": 6, "verdict": words, "source": "events" }])).remove(0))

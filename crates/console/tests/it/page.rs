@@ -75,6 +75,16 @@ pub fn the_console_works() {
                 "document.querySelector('#classes tbody tr:last-child td').textContent === '<i>low</i>' && !document.querySelector('#classes i')",
             ),
             (
+                "stages of a class in words, over all transports",
+                "document.querySelector('#stages [data-class=high] span').textContent === 'run 60 %, lock_wait 20 %, network_write 20 %'",
+            ),
+            (
+                "stages as parts of a bar",
+                "(() => { const parts = [...document.querySelectorAll('#stages [data-class=high] i')]; return parts.map((part) => part.dataset.stage).join() === 'run,lock_wait,network_write' && parts[0].offsetWidth > 2.5 * parts[1].offsetWidth && parts[1].className === 'waiting'; })()",
+            ),
+            ("only stages that were passed", "document.querySelectorAll('#stages [data-class=normal] i').length === 1"),
+            ("the cost of the clock", "document.getElementById('stages-cost').textContent.includes('0.4 %')"),
+            (
                 "C² of each class",
                 "[...document.querySelectorAll('#classes tbody tr')].every((row) => row.lastChild.textContent === '1.4')",
             ),
@@ -130,6 +140,7 @@ pub fn without_a_gate_it_says_what_to_do() {
         let mut page = browser.page()?;
         page.open(&format!("http://{}/", served.address))?;
         page.until("it says so", "document.body.dataset.phase === 'no-gate' && document.getElementById('no-gate').innerText.includes('overtake.mpl=observe')", PATIENCE)?;
+        page.until("the stages", "document.querySelectorAll('#stages figure').length === 2", PATIENCE)?;
         page.until(
             "nothing else",
             "[...document.querySelectorAll('.with-gate')].every((section) => section.offsetParent === null)",

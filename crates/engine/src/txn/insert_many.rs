@@ -12,6 +12,7 @@ use crate::schema::table::Table;
 use crate::txn::Txn;
 use crate::txn::scratch::Scratch;
 use preempt::Region;
+use stage::split::RunPart;
 
 impl Txn<'_> {
     /// Inserts rows, as [`Txn::insert`] does one. It is fastest when the rows come in the order of their keys.
@@ -56,6 +57,7 @@ impl Txn<'_> {
 
     /// Adds the entries that the changes from `first` on need in one index.
     fn add_keys(&self, table: &Table, position: usize, first: usize, scratch: &mut Scratch) -> Result<()> {
+        let _part = self.part(RunPart::Index);
         let index = &table.indexes[position];
         let Scratch { writes, key, many, other_key, .. } = &mut *scratch;
         let writes = &mut writes[first..];

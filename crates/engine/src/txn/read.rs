@@ -17,6 +17,7 @@ use crate::txn::Txn;
 use crate::txn::reads::{Consumed, OpenRange, ReadLog};
 use crate::txn::scratch::Scratch;
 use core::ops::Bound;
+use stage::split::RunPart;
 
 /// Direction of a range, by the end that comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,11 @@ impl<'e> Txn<'e> {
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
         key::of_all_values(table, index, key, &mut scratch.key)?;
-        let found = match index.tree.first(&scratch.key) {
+        let first = {
+            let _part = self.part(RunPart::Index);
+            index.tree.first(&scratch.key)
+        };
+        let found = match first {
             Some(first) => self.first_visible(table, index, first, &scratch.key, &mut scratch.other_key, view),
             None => None,
         };
@@ -79,6 +84,7 @@ impl<'e> Txn<'e> {
         if let Some(row) = self.row_with_key(table, index, first, key, buffer, view) {
             return Some(row);
         }
+        let _part = self.part(RunPart::Index);
         // The first entry was of a dead row, or of one that another transaction is inserting.
         let mut found = None;
         index.tree.for_each(key, &mut |row| {
@@ -228,6 +234,7 @@ impl<'e> Txn<'e> {
 
     #[inline]
     pub(crate) fn visible_row<'t>(&'t self, table: &'t Table, row: u64, view: View) -> Option<Row<'t>> {
+        let _part = self.part(RunPart::Versions);
         let _call = self.call();
         if view.snapshot == LATEST {
             return self.row_now(table, row, view).1;
@@ -264,6 +271,7 @@ impl<'e> Txn<'e> {
         row: u64,
         view: View,
     ) -> (Option<Row<'t>>, Option<Row<'t>>) {
+        let _part = self.part(RunPart::Versions);
         let _call = self.call();
         let (place, now) = self.row_now(table, row, View { snapshot: LATEST, ..view });
         (now, self.visible_at(table, row, place, view))
@@ -396,7 +404,10 @@ impl<'t> Iterator for Range<'t> {
             if self.is_ahead {
                 self.prefetch();
             }
-            let Some((key, row)) = self.cursor.next() else {
+            let part = self.txn.part(RunPart::Index);
+            let next = self.cursor.next();
+            drop(part);
+            let Some((key, row)) = next else {
                 self.read = None;
                 return None;
             };

@@ -16,6 +16,7 @@ use crate::schema::table::Table;
 use crate::txn::Txn;
 use crate::txn::read::note_key;
 use crate::txn::scratch::Scratch;
+use stage::split::RunPart;
 
 /// A look-up of [`Txn::get_each`]: the row with this key in a unique index, all columns given.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +97,9 @@ impl Txn<'_> {
         }
         let mut firsts = [None; MANY];
         let firsts = &mut firsts[..lookups.len()];
+        let part = self.part(RunPart::Index);
         first_many(&searches[..lookups.len()], firsts);
+        drop(part);
         let cells = || {
             let hot = |(lookup, row): (&Lookup<'t, '_>, &Option<u64>)| {
                 Some((lookup.table, lookup.table.rows.hot_cell((*row)?, self.held().pin())?))

@@ -19,6 +19,7 @@ use crate::txn::Txn;
 use crate::txn::reads::ReadLog;
 use crate::txn::scratch::{Kind, Scratch, Write};
 use core::sync::atomic::Ordering;
+use stage::split::RunPart;
 
 /// Guard that undoes a claim when the caller's closure panics: a claim without a version must never meet a commit,
 /// which would treat the version that it was made on as superseded.
@@ -89,6 +90,7 @@ impl Txn<'_> {
     ) -> Result<(u64, &'t Version)> {
         table.layout.encode(values, &mut scratch.image).map_err(|unfit| unfit.at(table.name(), table.columns()))?;
         table.expect_image_bytes(scratch.image.len());
+        let _part = self.part(RunPart::Versions);
         let row = scratch.ids.allocate(&table.rows, table.id);
         let cell = table.rows.cell(row, self.held().pin());
         let new = NewVersion::with(&mut scratch.spares, self.held().word(command), row, None, &scratch.image);
@@ -189,7 +191,10 @@ impl Txn<'_> {
         }
         let word = self.held().word(command);
         let new = NewVersion::with(&mut scratch.spares, word, row.0, Some(base), &scratch.image);
-        let version = match self.held().publish(cell, base, new) {
+        let part = self.part(RunPart::Versions);
+        let published = self.held().publish(cell, base, new);
+        drop(part);
+        let version = match published {
             Ok(version) => version,
             Err(Taken) => {
                 self.inner.undo_last(self.held(), scratch, self.counters());
@@ -291,6 +296,7 @@ impl Txn<'_> {
     ) -> Result<(&'t RowCell, &'t Version)> {
         self.inner.assert_own(table);
         self.announce_change(table)?;
+        let _part = self.part(RunPart::Versions);
         let locks = &self.inner.locks;
         let strong = kind == Kind::Delete;
         loop {
@@ -427,6 +433,7 @@ impl Txn<'_> {
     /// new.
     #[inline]
     pub(crate) fn add_entry(&self, new: &NewKey<'_>, buffer: &mut Vec<u8>) -> Result<bool> {
+        let _part = self.part(RunPart::Index);
         let mut waited = false;
         loop {
             match entries::add(new, self.held(), buffer) {

@@ -457,7 +457,8 @@ impl ClientSession {
         self.activity.show(text, about.class, arrived);
         self.is_shown = true;
         let (pool, stats) = (Arc::clone(pool), Arc::clone(&self.stats));
-        Ok(TransactionRequest { pool, stats, about, target, arrived })
+        let transport = self.conn.transport;
+        Ok(TransactionRequest { pool, stats, about, target, arrived, transport })
     }
 
     /// Shows the first message, a query of this length, which is sent to the server.

@@ -11,8 +11,8 @@ use crate::servers::pool::{Pool, TakeError, TakeErrorKind, TakenConn};
 use crate::servers::target::TargetRole;
 use gate::Ticket;
 use server::admission::{About, Room, RoomPlace, Slot, TurnedAway};
-use server::stats::{StatementStage, Stats};
-use stage::Class;
+use server::stats::Stats;
+use stage::{Class, IsolationLevel, Stage, StageKey, Transport};
 use statement::SqlError;
 use statement::time::TimeSource;
 use std::fmt;
@@ -29,6 +29,7 @@ pub(crate) struct TransactionRequest {
     pub(crate) about: About,
     pub(crate) target: TargetRole,
     pub(crate) arrived: Instant,
+    pub(crate) transport: Transport,
 }
 
 /// Turn of a transaction, from its admission to its end.
@@ -39,6 +40,7 @@ pub(crate) struct Turn {
     _presence: NodePresence,
     stats: Arc<Stats>,
     class: Class,
+    transport: Transport,
     begun: Instant,
     /// Time of its completion; `None` if it has not completed.
     ended: Option<Instant>,
@@ -186,7 +188,7 @@ impl TransactionRequest {
             passage.waited(begun.saturating_duration_since(waits.since));
         }
         if let Some(time) = waits.at_admission {
-            self.stats.stage(class, StatementStage::Gate, time);
+            count(&self.stats, (class, self.transport), Stage::Gate, time);
         }
         Turn {
             time: self.time().clone(),
@@ -195,6 +197,7 @@ impl TransactionRequest {
             _presence: presence,
             stats: Arc::clone(&self.stats),
             class,
+            transport: self.transport,
             begun,
             ended: None,
             statements: 0,
@@ -266,7 +269,13 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let run = self.ended.unwrap_or_else(|| self.time.now()).saturating_duration_since(self.begun);
-        self.stats.stage(self.class, StatementStage::Run, run);
+        count(&self.stats, (self.class, self.transport), Stage::Run, run);
         self.passage.count(self.statements, run);
     }
+}
+
+/// Adds the time of a stage. Transactions of the proxy have two: the gate, and the run on the server.
+fn count(stats: &Stats, (class, transport): (Class, Transport), stage: Stage, time: Duration) {
+    let key = StageKey { class, transport, isolation: IsolationLevel::None };
+    stats.book().add(key, stage, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }

@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use wire::conn::Io;
+use wire::io::Io;
 use wire::tls::client::{self, Issuers, Trust};
 
 /// `SSLRequest`.

@@ -19,7 +19,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use wire::conn::Peer;
+use wire::io::Peer;
 
 /// Nice value of processes that run only when nothing else wants to.
 const LOWEST: i32 = 19;

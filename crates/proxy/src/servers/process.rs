@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
-use wire::conn::Peer;
+use wire::io::Peer;
 
 /// Process of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use wire::conn::{Io, Unfinished};
+use wire::conn::Unfinished;
+use wire::io::Io;
 use wire::wait::Gone;
 
 /// Capacity of one read, in bytes: the part of a large result that is under way at a time, for each client.

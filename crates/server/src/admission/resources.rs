@@ -11,6 +11,7 @@ use crate::stats::Stats;
 use gate::control::{ControlSettings, Controller};
 use gate::model::{Network, Station};
 use locked::Locked;
+use stage::Stage;
 use stage::observe::{Observe, StageRow};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -269,26 +270,52 @@ impl Resources {
     }
 }
 
-/// Rows for our own engine, which keeps its data in memory: its time is processor time except for its waits.
+/// Resource at which a transaction inside is in a stage; `None` for the gate itself.
+fn resource_of(stage: Stage) -> Option<Resource> {
+    match stage {
+        Stage::Gate => None,
+        Stage::LockWait => Some(Resource::Lock),
+        Stage::LogWait => Some(Resource::Log),
+        // It runs, or would if a thread, or a processor, were free.
+        Stage::NetworkRead
+        | Stage::Decode
+        | Stage::Parse
+        | Stage::Plan
+        | Stage::PlanCached
+        | Stage::Dispatch
+        | Stage::Run
+        | Stage::Crossing
+        | Stage::Encode
+        | Stage::NetworkWrite
+        | Stage::Preempted
+        | Stage::Unattributed => Some(Resource::Processor),
+    }
+}
+
+/// Rows for our own engine, by its stage clock.
 fn rows_of_stages(stages: &[StageRow], done: u64) -> Vec<ResourceRow> {
-    let sum = |names: &[&str]| {
-        let of = stages.iter().filter(|row| names.contains(&row.stage));
-        of.fold((0.0, 0), |(us, calls), row| (us + row.times.total_us, calls + row.times.count))
+    let sum = |of: &dyn Fn(Stage) -> bool| {
+        let of = stages.iter().filter(|row| of(row.stage));
+        of.fold((0.0, 0), |(us, count), row| (us + row.times.total_us, count + row.times.count))
     };
-    let (runs, waits) = (sum(&["parse", "run", "commit", "reply"]), sum(&["wait"]));
-    let all: f64 = runs.0 + waits.0;
-    let row = |resource, (us, samples): (f64, u64)| ResourceRow {
-        resource,
-        share: if 0.0 < all { us / all } else { 0.0 },
-        seconds: us / 1e6,
-        dominates: false,
-        busy: None,
-        host_busy: None,
-        demand: (resource == Resource::Processor && 0 < done).then(|| us / 1e6 / done as f64),
-        samples,
-        source: DemandSource::StageClock,
+    let all = sum(&|stage| resource_of(stage).is_some()).0;
+    let work = sum(&|stage| !stage.is_waiting()).0;
+    let row = |resource| {
+        let (us, samples) = sum(&|stage| resource_of(stage) == Some(resource));
+        ResourceRow {
+            resource,
+            share: if 0.0 < all { us / all } else { 0.0 },
+            seconds: us / 1e6,
+            dominates: false,
+            busy: None,
+            host_busy: None,
+            // A transaction that waits for a processor needs none.
+            demand: (resource == Resource::Processor && 0 < done).then(|| work / 1e6 / done as f64),
+            samples,
+            source: DemandSource::StageClock,
+        }
     };
-    with_dominating(vec![row(Resource::Processor, runs), row(Resource::Lock, waits)])
+    with_dominating([Resource::Processor, Resource::Lock, Resource::Log].map(row).into())
 }
 
 fn with_dominating(mut rows: Vec<ResourceRow>) -> Vec<ResourceRow> {

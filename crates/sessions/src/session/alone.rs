@@ -52,20 +52,14 @@ impl Session {
         loop {
             let outcome = match self.run_to_end(totals, portal, streaming.as_deref_mut()).await {
                 Ok(outcome) if !commits || (is_modifying && !fits(&outcome)) => Ok(outcome),
-                Ok(outcome) => {
-                    self.conn.lap();
-                    let ran = self.conn.now;
-                    let committed = self.commit().await;
-                    self.spent.commit += self.conn.now.saturating_duration_since(ran);
-                    committed.map(|()| outcome)
-                }
+                Ok(outcome) => self.commit().await.map(|()| outcome),
                 Err(stop) => Err(stop),
             };
             match outcome {
                 Err(Stop::Error(error)) if error.is_preempted() && !has_begun(streaming.as_deref()) => {
                     self.sql.begin_again();
                     self.stats.run_again.fetch_add(1, Relaxed);
-                    tokio::task::yield_now().await;
+                    self.conn.give_way().await;
                 }
                 outcome => return outcome,
             }

@@ -10,7 +10,8 @@ use server::network::{Below, Lift};
 use server::stats::StatementTotals;
 use server::workers::Dispatch;
 use sql::session::{Destination, Outcome, Parked, Portal, Step};
-use stage::Class;
+use stage::turn::JobTurn;
+use stage::{Class, Stage};
 use statement::outcome::TransactionStatus;
 use statement::{SqlResult, SqlState};
 use std::future::{Future, poll_fn};
@@ -95,8 +96,15 @@ impl Session {
     ) -> Result<R, Gone> {
         let timeout = self.sql.time_left();
         let Some(mut sql) = self.sql.lend() else { return Err(Gone::Fault) };
+        let before = self.conn.clock.position();
+        let lent = self.conn.clock.lend();
+        sql.clock_by(&lent.clock);
+        let clock = Arc::clone(&lent.clock);
         let job = move || {
+            let _turn = JobTurn::begin(clock.source().clone());
+            clock.enter(Stage::Run);
             let made = job(&mut sql);
+            clock.rest();
             (sql, made)
         };
         let (below, lift) = (Arc::clone(&self.below), Arc::<Lift>::default());
@@ -109,7 +117,10 @@ impl Session {
         };
         let done = self.conn.beside(run, &*self.canceller, &|| lift.lift(), timeout).await;
         self.activity.restore(state);
-        let (sql, made) = done.ok_or(Gone::Fault)?;
+        let (mut sql, made) = done.ok_or(Gone::Fault)?;
+        self.conn.clock.take_back(&lent);
+        self.conn.clock.restore(before);
+        sql.clock_by(&self.conn.clock);
         self.sql.give_back(sql);
         self.drop_leavings();
         Ok(made)
@@ -169,11 +180,14 @@ impl Session {
         // A pool of as many threads as needed may have one that waits for its client.
         let may_block = self.dispatch == Dispatch::Spot;
         sql.stream_to(streaming.as_deref_mut().map_or(Destination::Whole, |streaming| streaming.sink_for(may_block)));
-        let time = self.conn.time.clone();
+        let lent = self.conn.clock.lend();
+        sql.clock_by(&lent.clock);
+        let clock = Arc::clone(&lent.clock);
         let job = move || {
-            let queued = time.since(asked);
+            let _turn = JobTurn::begin(clock.source().clone());
             let run = sql.execute(&mut own);
-            (sql, own, run, queued)
+            clock.rest();
+            (sql, own, run)
         };
         let (workers, below, lift) = (Arc::clone(&self.workers), Arc::clone(&self.below), Arc::<Lift>::default());
         let dispatch = self.dispatch;
@@ -214,9 +228,10 @@ impl Session {
             }
         };
         self.activity.restore(state);
-        let (mut sql, own, run, queued) = done.ok_or(Gone::Fault)?;
+        let (mut sql, own, run) = done.ok_or(Gone::Fault)?;
+        self.conn.clock.take_back(&lent);
+        sql.clock_by(&self.conn.clock);
         sql.stream_to(Destination::Whole);
-        self.spent.wait += queued;
         self.sql.give_back(sql);
         portal.give_back(own);
         self.drop_leavings();

@@ -8,6 +8,7 @@ use crate::codec::{self, Scratch};
 use query::plan::ColumnInfo;
 use query::rows::{CopyPiece, ResultPiece, RowBatch, Rows};
 use sql::session::{Destination, ResultHead, ResultSink};
+use stage::Stage;
 use statement::stream::Stream;
 use statement::{SqlError, SqlState};
 use std::sync::Arc;
@@ -88,6 +89,13 @@ impl Session {
 
     /// Sends a piece of a result, and before the first one its head, if that is due.
     pub(super) async fn send_piece(&mut self, streaming: &mut Streaming, piece: ResultPiece) -> Result<(), Stop> {
+        let before = self.conn.clock.enter(Stage::Encode);
+        let sent = self.send_piece_now(streaming, piece).await;
+        self.conn.clock.restore(before);
+        sent
+    }
+
+    async fn send_piece_now(&mut self, streaming: &mut Streaming, piece: ResultPiece) -> Result<(), Stop> {
         if streaming.head.is_none() {
             let head = streaming.sink.as_ref().and_then(|sink| sink.head()).ok_or_else(lost_columns)?;
             self.send_head(streaming, &head)?;

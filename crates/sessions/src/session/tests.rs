@@ -3,13 +3,14 @@
 
 use super::*;
 use engine::{Engine, EngineConfig};
+use stage::Transport;
 use statement::time::TimeSource;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
-use wire::conn::Io;
+use wire::io::Io;
 use wire::wake::Bells;
 use wirekit::raw::{bind, execute, named, parse, query, sync};
 
@@ -72,7 +73,7 @@ async fn an_execution_is_one_read_and_one_write() {
     let (_server, ending) = tokio::sync::watch::channel(false);
     let ending = wire::conn::Ending::new(ending);
     let counts = Arc::new(Counts::default());
-    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), ending, TimeSource::system());
+    let conn = Conn::new(Box::new(Counted(theirs, counts.clone())), Transport::Unix, ending, TimeSource::system());
     let database = sql::session::Database::new(Engine::new(EngineConfig::in_memory()));
     let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
     let sql = database.connect(settings::Connect { user, database: name, ..Default::default() }).unwrap();

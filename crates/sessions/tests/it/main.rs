@@ -18,6 +18,7 @@ mod psql;
 mod real;
 mod reference;
 mod simple;
+mod stages;
 mod startup;
 mod streams;
 mod threads;
@@ -132,6 +133,13 @@ fn main() -> ExitCode {
             testkit::test!(operation::what_sleeps_again_and_again_can_be_cancelled),
             testkit::test!(operation::statements_may_be_handed_over),
             testkit::test!(operation::sessions_and_statements_are_counted),
+            testkit::test!(stages::a_plan_is_made_once),
+            testkit::test!(stages::waits_are_no_work),
+            testkit::test!(stages::the_gate_is_a_stage),
+            testkit::test!(stages::stages_are_the_whole),
+            testkit::test!(stages::explain_shows_stages),
+            testkit::test!(stages::runs_have_parts),
+            testkit::test!(stages::the_clock_tells_its_cost),
             testkit::test!(operation::what_stood_in_the_way_is_told),
             testkit::test!(operation::a_certificate_binds_the_proof),
             testkit::test!(extended::memory_is_bounded),

@@ -3,6 +3,7 @@
 
 use crate::real::Real;
 use server::{HbaRule, Stats};
+use stage::Stage;
 use stage::observe::Observe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -289,7 +290,7 @@ pub fn sessions_and_statements_are_counted() {
         let calls = "select calls from overtake.statements where query = 'insert into t values ($1, $2)'";
         assert_eq!(ask(&one, calls).await, "10");
         assert_eq!(
-            ask(&one, "select 0 < calls from overtake.stages where class = 'high' and stage = 'run'").await,
+            ask(&one, "select 0 < count from overtake.stages where class = 'high' and stage = 'run'").await,
             "t"
         );
         one.batch_execute("rollback").await.unwrap();
@@ -304,14 +305,16 @@ pub fn sessions_and_statements_are_counted() {
     assert_eq!(of("select n from t where id = $1"), (10, 10, 0));
     assert_eq!(of("select $1 / $2"), (1, 0, 1));
     let waited = stats.statements().into_iter().find(|row| row.query == "delete from t where id = $1").unwrap();
-    assert!(0.0 < waited.wait_us && waited.times.count == 2, "{waited:?}");
+    assert!(0.0 < waited.us(|stage| stage == Stage::LockWait) && waited.times.count == 2, "{waited:?}");
     let metrics = http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(
         metrics.starts_with("HTTP/1.1 200 OK\r\n") && metrics.contains("\novertake_connections_total 2\n"),
         "{metrics}"
     );
     // A statement that may be long waits for a thread, too.
-    let waits = metrics.split_once("overtake_stage_seconds_count{class=\"normal\",stage=\"wait\"} ").unwrap().1;
+    let waits =
+        "overtake_stage_seconds_count{class=\"normal\",transport=\"tcp\",isolation=\"none\",stage=\"dispatch\"} ";
+    let waits = metrics.split_once(waits).unwrap().1;
     assert!(!waits.starts_with('0'), "{metrics}");
     assert!(http(address, "GET /readyz HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok\n"));
     assert!(http(address, "GET /nothing HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404"));

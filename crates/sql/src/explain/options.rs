@@ -14,6 +14,8 @@ pub(crate) struct ExplainOptions {
     pub(crate) costs: bool,
     timing: Option<bool>,
     summary: Option<bool>,
+    /// `STAGES`
+    pub(crate) stages: bool,
     /// `FORMAT JSON`
     pub(crate) is_json: bool,
 }
@@ -24,13 +26,23 @@ impl ExplainOptions {
     /// # Errors
     /// `42601`, `22023`, `0A000`
     pub(crate) fn of(options: &[CommandOption], text: &str) -> SqlResult<ExplainOptions> {
-        let mut all =
-            ExplainOptions { analyze: false, verbose: false, costs: true, timing: None, summary: None, is_json: false };
+        let mut all = ExplainOptions {
+            analyze: false,
+            verbose: false,
+            costs: true,
+            timing: None,
+            summary: None,
+            stages: false,
+            is_json: false,
+        };
         for option in options {
             all.set(option, text)?;
         }
-        if all.timing == Some(true) && !all.analyze {
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "EXPLAIN option TIMING requires ANALYZE"));
+        for (name, is_on) in [("TIMING", all.timing == Some(true)), ("STAGES", all.stages)] {
+            if is_on && !all.analyze {
+                let message = format!("EXPLAIN option {name} requires ANALYZE");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
         }
         Ok(all)
     }
@@ -55,6 +67,7 @@ impl ExplainOptions {
             "verbose" => self.verbose = switch()?,
             "costs" => self.costs = switch()?,
             "timing" => self.timing = Some(switch()?),
+            "stages" => self.stages = switch()?,
             "summary" => self.summary = Some(switch()?),
             // There are no buffers to count; the only setting that changes plans is `overtake.path`, and the path is
             // shown.

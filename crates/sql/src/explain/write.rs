@@ -90,6 +90,10 @@ fn fact_line(fact: &ExplainFact) -> String {
         FactValue::List(list) => format!("{}: {}", fact.name, list.join(", ")),
         FactValue::Count(count) => format!("{}: {count}", fact.name),
         FactValue::Ms(ms) => format!("{}: {ms:.3} ms", fact.name),
+        FactValue::Times(times) => {
+            let times: Vec<String> = times.iter().map(|(name, ms)| format!("{name} {ms:.3} ms")).collect();
+            format!("{}: {}", fact.name, times.join(", "))
+        }
     }
 }
 
@@ -126,6 +130,9 @@ fn value_json(value: &FactValue) -> JsonValue {
         FactValue::List(list) => JsonValue::List(list.iter().map(|one| string(one)).collect()),
         FactValue::Count(count) => JsonValue::Plain(count.to_string()),
         FactValue::Ms(ms) => JsonValue::Plain(format!("{ms:.3}")),
+        FactValue::Times(times) => {
+            JsonValue::Object(times.iter().map(|(name, ms)| (*name, JsonValue::Plain(format!("{ms:.3}")))).collect())
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::explain::Explain;
 use super::parts::{ParsedStatement, StatementText, parts};
 use super::{BoundStatement, Session, Statement, TransactionBlock, wire};
 use crate::explain::ExplainOptions;
+use stage::Stage;
 use statement::bulk::{DeferredDrops, LargeValue};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -23,10 +24,12 @@ impl Session {
     pub fn split(&mut self, text: &str) -> SqlResult<Vec<StatementText>> {
         self.message.end();
         self.message.begin();
+        let before = self.clock.enter(Stage::Parse);
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let split = || pulse::with_room(text.len().saturating_mul(wire::COPIES), || stack::bounded(|| parts(text)));
         let split = statement::planning::during(&planning, deadline, split);
         self.leavings.add(DeferredDrops::take());
+        self.clock.restore(before);
         let (parts, _) = split?;
         self.has_several = 1 < parts.len();
         Ok(parts)
@@ -65,6 +68,7 @@ impl Session {
         mut parsed: Option<ParsedStatement>,
         types: &[u32],
     ) -> SqlResult<Arc<Statement>> {
+        let before = self.clock.enter(if parsed.is_some() { Stage::Plan } else { Stage::Parse });
         let (planning, deadline) = (Arc::clone(&self.planning), self.begin_timer());
         let room = text.len().saturating_mul(wire::COPIES);
         let mut notices = Vec::new();
@@ -74,6 +78,7 @@ impl Session {
         let prepared = statement::planning::during(&planning, deadline, prepare);
         self.notices.extend(notices.into_iter().map(|notice| ("NOTICE", notice)));
         self.leavings.add(DeferredDrops::take());
+        self.clock.restore(before);
         let (statement, is_deep) = prepared?;
         self.is_deep |= is_deep;
         Ok(statement)
@@ -100,6 +105,7 @@ impl Session {
                 parsed => parsed?,
             },
         };
+        self.clock.enter(Stage::Plan);
         let class = self.class_of_text(text)?;
         let Some(ParsedStatement { tree, notices: of_names }) = parsed else {
             return Ok(Arc::new(Statement::of("", BoundStatement::fixed(Action::Empty))));

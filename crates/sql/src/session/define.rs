@@ -20,6 +20,7 @@ use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::TableUse;
 use query::planner::Planner;
+use stage::Stage;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
@@ -291,7 +292,9 @@ impl Session {
             return Ok(bound);
         }
         let given = statement.parameters.iter().copied().map(Some).collect();
+        let before = self.clock.enter(Stage::Plan);
         let (bound, _, columns) = self.bind_now(&statement.text, tree, given)?;
+        self.clock.restore(before);
         if statement.has_columns_fixed() && !statement.keeps_columns(columns.as_deref()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));

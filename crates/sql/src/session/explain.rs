@@ -12,6 +12,7 @@ use query::analytics::AnalyticsReport;
 use query::bind::column_info;
 use query::explain::{ExplainFact, ExplainNode, FactValue, FactVisibility};
 use query::plan::ColumnInfo;
+use stage::StageTimes;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
@@ -128,6 +129,9 @@ impl Session {
             }
             facts.push(fact("Execution Time", ms(self.time.since(explaining.begun))));
         }
+        if options.stages {
+            facts.push(fact("Stages", FactValue::Times(stages_of(&self.clock.so_far()))));
+        }
         let whole = ExplainOutput { plan: &plan, options, facts };
         let lines = pulse::preparing(|| Ok(if options.is_json { vec![json(&whole)] } else { text(&whole) }))?;
         let rows = lines.into_iter().map(|line| -> Box<[Datum]> { Box::new([Datum::text(line.as_str())]) }).collect();
@@ -226,6 +230,11 @@ impl ExplainRun {
 
 fn fact(name: &'static str, value: FactValue) -> ExplainFact {
     ExplainFact { name, value, told: FactVisibility::Always }
+}
+
+/// Times of the stages that the statement has passed up to here.
+fn stages_of(times: &StageTimes) -> Vec<(&'static str, f64)> {
+    times.iter().map(|(stage, ns)| (stage.name(), ns as f64 / 1e6)).collect()
 }
 
 fn of_report(report: &AnalyticsReport) -> Vec<ExplainFact> {

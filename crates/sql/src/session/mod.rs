@@ -58,7 +58,7 @@ use settings::Settings;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
 pub use sleeps::Sleep;
-use stage::Class;
+use stage::{Class, Stage, StageClock, TickSource};
 use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
@@ -206,6 +206,11 @@ impl Statement {
         self.runs.load(Ordering::Relaxed)
     }
 
+    /// Returns the stage in which its plan is looked up before it runs.
+    fn planning_stage(&self) -> Stage {
+        if self.runs() == 0 { Stage::Plan } else { Stage::PlanCached }
+    }
+
     fn known(&self) -> Arc<queries::KnownPath> {
         Arc::clone(&self.bound().known)
     }
@@ -222,6 +227,13 @@ pub struct Portal {
     values: Vec<Datum>,
     /// Number of rows of the first run, if the client has set it: [`Session::suspend_at`].
     rows_first: Option<usize>,
+}
+
+impl Portal {
+    /// Returns the stage in which the plan of its statement is looked up: that of planning before the first run.
+    pub fn planning_stage(&self) -> Stage {
+        self.statement.planning_stage()
+    }
 }
 
 /// Result of a statement.
@@ -329,6 +341,8 @@ pub struct Session {
     leavings: DeferredDrops,
     /// Watch of the statement that runs in the engine.
     watch: Arc<dyn Watch>,
+    /// Stage clock, which the owner of the session may share.
+    clock: Arc<StageClock>,
 }
 
 /// Savepoint, with the state of the session at that time.
@@ -411,6 +425,7 @@ impl Database {
             message: Arc::new(Planning::new(self.time.clone())),
             leavings: DeferredDrops::default(),
             watch,
+            clock: StageClock::new(TickSource::system()),
         };
         session.check_first_roles()?;
         Ok(session)
@@ -439,10 +454,12 @@ impl Session {
     /// # Errors
     /// Errors of the statement; the transaction has failed then.
     pub fn execute(&mut self, portal: &mut Portal) -> SqlResult<Step> {
+        self.clock.enter(portal.planning_stage());
         let deadline = self.begin_timer();
         let planning = Arc::clone(&self.planning);
         let execute = || stack::fitting(self.is_deep, || self.execute_here(portal));
         let executed = statement::planning::executing(&planning, deadline, execute);
+        self.clock.end_parts();
         self.leavings.add(DeferredDrops::take());
         executed
     }
@@ -479,7 +496,10 @@ impl Session {
 
     /// Runs the statement with its current binding.
     fn act_current(&mut self, statement: &Arc<Statement>, values: &[Datum]) -> SqlResult<Step> {
+        self.clock.enter(statement.planning_stage());
         let bound = &self.current(statement)?;
+        self.clock.enter(Stage::Run);
+        self.clock.begin_parts();
         self.act(StatementRun { statement, bound, values })
     }
 

@@ -140,7 +140,12 @@ impl Session {
         self.has_several = false;
         self.end_timer();
         match self.block {
-            TransactionBlock::Implicit => self.end(true).map(drop),
+            TransactionBlock::Implicit => {
+                self.clock.begin_parts();
+                let ended = self.end(true);
+                self.clock.end_parts();
+                ended.map(drop)
+            }
             TransactionBlock::Explicit => Ok(()),
             // Portals of a transaction that has not begun in the engine.
             TransactionBlock::None => {

@@ -9,7 +9,7 @@ use settings::priority;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
 use settings::{SettingRow, SettingSource, Settings};
-use stage::Class;
+use stage::{Class, StageClock};
 use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -97,6 +97,11 @@ impl Session {
     /// Returns the rows of `pg_settings`.
     pub fn setting_rows(&self) -> Vec<SettingRow> {
         self.settings.rows().collect()
+    }
+
+    /// Makes this the clock that the session advances: it enters the stages of parsing, planning and running.
+    pub fn clock_by(&mut self, clock: &Arc<StageClock>) {
+        self.clock = Arc::clone(clock);
     }
 
     /// Returns the class of the open transaction, or of the next one.

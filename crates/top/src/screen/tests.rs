@@ -1,5 +1,5 @@
 use super::*;
-use crate::look::{ForecastRow, HistoryRow, MoveRow};
+use crate::look::{ForecastRow, HistoryRow, MoveRow, StageRow};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -49,6 +49,12 @@ fn watch() -> GateWatch {
         response_ms: 12.0,
         ..MoveRow::default()
     };
+    let stage = |stage: &str, is_waiting, total_ms| StageRow {
+        class: "high".to_owned(),
+        stage: stage.to_owned(),
+        is_waiting,
+        total_ms,
+    };
     let look = Look {
         mpl: Some(mpl),
         classes: vec![class("high", 0, 0.5), class("normal", 40, 80.0), class("low", 2, 2_500.0)],
@@ -56,6 +62,12 @@ fn watch() -> GateWatch {
         history: (0..200).rev().map(point).collect(),
         forecast: Some([1, 2, 4, 6, 8, 12, 16].map(expected).to_vec()),
         verdict: Some("MPL 8 is in force; MPL 6 would be the lowest that costs almost nothing.".to_owned()),
+        stages: vec![
+            stage("run", false, 6.0),
+            stage("lock_wait", true, 2.99),
+            stage("network_write", false, 1.0),
+            stage("parse", false, 0.01),
+        ],
     };
     let mut watch = GateWatch::new("postgres@127.0.0.1:5432");
     watch.see(200.0, look);
@@ -92,6 +104,10 @@ fn everything_is_there_on_a_usual_terminal() {
     let normal: Vec<&str> = row(&lines, "normal").split_whitespace().collect();
     assert_eq!(normal[..9], ["normal", "2", "40", "0", "1,234", "-", "0", "200", "\u{b5}s"]);
     assert_eq!(normal[9..], ["80.0", "ms", "910", "\u{b5}s", "4.40", "ms", "0", "0", "1.2"]);
+    let stages = lines.iter().position(|line| line.contains("where the time of statements goes")).expect("stages");
+    let bar = ["\u{2588}".repeat(18), "\u{2591}".repeat(9), "\u{2593}".repeat(3)].concat();
+    let words = "run 60 %, lock_wait 30 %, network_write 10 %";
+    assert_eq!(lines[stages + 1], format!("high    {bar}  {words}"));
     let present = row(&lines, ">");
     assert!(
         present

@@ -113,6 +113,8 @@ pub fn the_gate_is_seen() {
     let low = &first.classes[2];
     assert!(1_100 <= low.arrived && 1_100 <= low.done && low.arrivals_per_second.is_none(), "{low:?}");
     assert!(0.0 < low.inside_p50_ms && low.inside_p50_ms <= low.inside_p99_ms, "{low:?}");
+    let run = first.stages.iter().find(|row| (&*row.class, &*row.stage) == ("low", "run")).unwrap();
+    assert!(0.0 < run.total_ms && !run.is_waiting, "{:?}", first.stages);
     assert!(!first.forecast.unwrap().is_empty());
     assert!(first.verdict.unwrap().starts_with("MPL 4 is in force; "));
     let second = served.look_until(&mut client, "it is seen again", |_| true);
@@ -125,12 +127,13 @@ pub fn the_gate_is_seen() {
 /// Goal: output for scripts. Method: our own engine as text and JSON, an upstream's gate by the administration
 /// database.
 pub fn text_and_json_are_written() {
-    for served in [engine("127.0.0.1:0", Mode::Fixed), front()] {
+    for (served, is_ours) in [(engine("127.0.0.1:0", Mode::Fixed), true), (front(), false)] {
         let mut out = Vec::new();
         plain::run(&served.options(Some(2), false), &mut out, &|_| false).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.matches("MPL 4 (fixed)  active ").count(), 2, "{text}");
         assert!(text.lines().any(|line| line.starts_with("normal ")), "{text}");
+        assert_eq!(text.contains("\nstages of high: "), is_ours, "{text}");
         let mut out = Vec::new();
         plain::run(&served.options(Some(2), true), &mut out, &|_| false).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -370,6 +370,10 @@ impl Backoff {
     #[cold]
     fn wait(&mut self) {
         self.restarts += 1;
+        preempt::latching(|| self.pause());
+    }
+
+    fn pause(&self) {
         if self.restarts <= Self::SPINS_MAX {
             for _ in 0..1 << self.restarts {
                 core::hint::spin_loop();

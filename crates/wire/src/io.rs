@@ -1,0 +1,152 @@
+//! Byte streams of all kinds, beneath a connection.
+
+use bytes::Bytes;
+use socket2::SockRef;
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Empty, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+/// Peer of a stream, as the operating system reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// The system does not report the peer.
+    Unknown,
+    /// Addresses of a TCP connection.
+    Tcp {
+        /// Local address.
+        ours: SocketAddr,
+        /// Remote address.
+        theirs: SocketAddr,
+    },
+    /// Process that listens on the unix socket, if it is visible from here.
+    Unix(Option<i32>),
+}
+
+/// Byte stream of any kind.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Returns the peer of the stream.
+    fn peer(&self) -> Peer {
+        Peer::Unknown
+    }
+
+    /// Limits the time in which the peer acknowledges nothing of what it was sent, or has no room for more. The
+    /// connection ends after that time.
+    fn limit_silence(&self, _limit: Option<Duration>) {}
+
+    /// Moves the stream into the caller's runtime, from whichever runtime it belonged to.
+    ///
+    /// # Errors
+    /// The system refuses the registration.
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
+}
+
+impl Io for TcpStream {
+    fn limit_silence(&self, limit: Option<Duration>) {
+        // A system without this option has its own limit.
+        let _ = SockRef::from(self).set_tcp_user_timeout(limit);
+    }
+
+    fn peer(&self) -> Peer {
+        match (self.local_addr(), self.peer_addr()) {
+            (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },
+            _ => Peer::Unknown,
+        }
+    }
+
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
+    }
+}
+
+impl Io for UnixStream {
+    fn peer(&self) -> Peer {
+        let pid = self.peer_cred().ok().and_then(|peer| peer.pid());
+        Peer::Unix(pid.filter(|&pid| 0 < pid))
+    }
+
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
+    }
+}
+
+impl Io for TlsStream<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let plain = self.get_mut().0;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        Ok(self)
+    }
+}
+
+impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
+    fn limit_silence(&self, limit: Option<Duration>) {
+        self.get_ref().0.limit_silence(limit);
+    }
+
+    fn peer(&self) -> Peer {
+        self.get_ref().0.peer()
+    }
+
+    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let plain = self.get_mut().0;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        Ok(self)
+    }
+}
+
+/// Placeholder for a stream that is elsewhere at the moment.
+impl Io for Empty {
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        Ok(self)
+    }
+}
+
+/// Stream of which some bytes were read already; they are read again first.
+pub struct Reread {
+    /// Bytes that were read already.
+    pub first: Bytes,
+    /// Stream behind them.
+    pub rest: Box<dyn Io>,
+}
+
+impl AsyncRead for Reread {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.rest).poll_read(cx, into);
+        }
+        let length = self.first.len().min(into.remaining());
+        into.put_slice(&self.first.split_to(length));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Reread {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.rest).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_shutdown(cx)
+    }
+}
+
+impl Io for Reread {
+    fn peer(&self) -> Peer {
+        self.rest.peer()
+    }
+
+    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        let Reread { first, rest } = *self;
+        let rest = rest.settled()?;
+        if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
+    }
+}
