@@ -149,6 +149,7 @@ fn main() -> ExitCode {
             testkit::test!(tls::encryption_by_rustls),
             testkit::test!(tls::handshakes_may_come_first),
             testkit::case!(cost::a_thousand_executions),
+            testkit::case!(cost::the_clock),
         ],
     )
 }
