@@ -9,7 +9,7 @@
 
 use locked::Locked;
 use preempt::os;
-use stage::{TickSource, turn};
+use stage::{StageCosts, TickSource, turn};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -46,6 +46,8 @@ struct NetworkThread {
 impl Network {
     /// Starts `count` threads.
     pub fn start(count: usize, begun: &ThreadStart, lent: &ThreadStart) -> io::Result<Network> {
+        // Before there are sessions whose time this would take.
+        StageCosts::measured();
         let start = |at| NetworkThread::start(at, Arc::clone(begun), Arc::clone(lent));
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
