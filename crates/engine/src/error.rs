@@ -191,6 +191,9 @@ pub enum Error {
         /// True if this command deletes the row.
         deletes: bool,
     },
+    /// A change of rows by the closure that decides on a change ([`crate::Txn::update_if`], [`crate::Txn::delete_if`]).
+    #[error("a change of rows while a row is being changed")]
+    WithinChange,
     /// A value that the column cannot hold, or the wrong number of values.
     #[error("invalid value for {place}: {why}")]
     InvalidValue {
@@ -226,6 +229,7 @@ impl Error {
             Error::UniqueViolation { .. }
             | Error::NoSuchRow { .. }
             | Error::ChangedWithin { .. }
+            | Error::WithinChange
             | Error::ReadOnly
             | Error::MustWait
             | Error::LockNotAvailable(_)

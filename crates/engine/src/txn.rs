@@ -78,6 +78,8 @@ pub struct Txn<'e> {
     pub(crate) gives_back: Cell<bool>,
     /// True after [`Txn::has_read_nothing`].
     pub(crate) is_unread: Cell<bool>,
+    /// True while the closure of a change runs, which may read but not write.
+    pub(crate) is_changing: Cell<bool>,
     /// True during [`Txn::taking_nothing`].
     pub(crate) takes_nothing: Cell<bool>,
     pub(crate) calls: Calls,
@@ -213,6 +215,7 @@ impl<'e> Txn<'e> {
             is_taken_back: Cell::new(false),
             gives_back: Cell::new(false),
             is_unread: Cell::new(false),
+            is_changing: Cell::new(false),
             takes_nothing: Cell::new(false),
             calls: Calls::new(),
             is_split: split::is_on(),
@@ -287,6 +290,7 @@ impl<'e> Txn<'e> {
             is_taken_back: Cell::new(false),
             gives_back: Cell::new(false),
             is_unread: Cell::new(false),
+            is_changing: Cell::new(false),
             takes_nothing: Cell::new(false),
             calls: Calls::new(),
             is_split: split::is_on(),
@@ -430,6 +434,9 @@ impl<'e> Txn<'e> {
     pub(crate) fn write_command(&self) -> Result<u32> {
         self.check_active()?;
         self.check_writable()?;
+        if self.is_changing.get() {
+            return Err(Error::WithinChange);
+        }
         self.wrote.set(true);
         Ok(self.command.get())
     }

@@ -3,15 +3,17 @@
 //! **Invariant:** a planned body depends on the state of the catalog and the search path that it was bound by, and on
 //! settings by which literals are read.
 
-use crate::bind::{Binder, BoundChange, BoundQuery, as_result, converted, has_result, no_result};
+use crate::bind::{
+    Binder, BoundChange, BoundQuery, NameScope, as_result, column_info, converted, has_result, no_result, settled,
+};
 use crate::change::Modify;
-use crate::plan::{ColumnInfo, Plan, TableUse};
+use crate::plan::{ColumnInfo, Plan, TableUse, Typed};
 use crate::planner::{Planner, RowPlan, TableSizes};
 use catalog::rights::RelationNeed;
-use catalog::{CatalogState, Routine, RoutineBody, SessionContext, TableInfo};
+use catalog::{CatalogState, Routine, RoutineBody, RoutineResult, SessionContext, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::ast::{Statement, TransactionCommand};
+use syntax::ast::{ExprKind, Statement, TransactionCommand};
 
 /// Body of a routine, ready to run.
 #[derive(Debug)]
@@ -71,10 +73,16 @@ pub fn plan_body(
         RoutineBody::Return(text) => {
             let binder = Binder::of_body(routine, catalog, path, text, env);
             let tree = syntax::grammar::expression(text)?;
-            let value = binder.expr(&tree, &crate::bind::NameScope::default())?;
-            let column = ColumnInfo { name: routine.name.clone(), kind: value.kind, table: 0, number: 0 };
-            let plan = Plan::Project { input: Box::new(Plan::Unit), columns: vec![value.expr] };
-            statements.push(planned(Bound::Rows(plan, vec![column]), &binder, routine, catalog, true)?);
+            let scope = NameScope::default();
+            // A row constructor gives the columns of a result with several.
+            let is_row =
+                matches!(tree.kind, ExprKind::Row { .. }) && !matches!(routine.result, RoutineResult::Value(_));
+            let values = if is_row { binder.row_values(&tree, &scope)? } else { vec![binder.expr(&tree, &scope)?] };
+            let column = |value: &Typed| column_info(&*routine.name, settled(value.kind));
+            let infos = values.iter().map(column).collect();
+            let columns = values.into_iter().map(|value| value.expr).collect();
+            let plan = Plan::Project { input: Box::new(Plan::Unit), columns };
+            statements.push(planned(Bound::Rows(plan, infos), &binder, routine, catalog, true)?);
         }
         RoutineBody::Text(body) | RoutineBody::Atomic(body) => {
             let parsed = syntax::grammar::parse(body)?;
@@ -107,7 +115,7 @@ fn bound(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Bound> {
     let change = match statement {
         Statement::Query(query) => {
             let BoundQuery { mut plan, mut columns, names: _ } = binder.query(query, None)?;
-            columns.iter_mut().for_each(|column| column.kind = crate::bind::settled(column.kind));
+            columns.iter_mut().for_each(|column| column.kind = settled(column.kind));
             let modifies = binder.take_modifies();
             if !modifies.is_empty() {
                 plan = Plan::Modifying { modifies, input: Box::new(plan) };

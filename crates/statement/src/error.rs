@@ -325,6 +325,7 @@ pub fn state_of(error: &engine::Error) -> SqlState {
         Error::RolledBack => SqlState::TRANSACTION_ROLLBACK,
         Error::NoSuchRow { .. } => SqlState::NO_DATA,
         Error::ChangedWithin { .. } => SqlState::TRIGGERED_DATA_CHANGE,
+        Error::WithinChange => SqlState::FEATURE_NOT_SUPPORTED,
         Error::MustWait | Error::CorruptRedo(_) => SqlState::INTERNAL_ERROR,
     }
 }
@@ -346,6 +347,13 @@ impl From<engine::Error> for SqlError {
             }
             Error::WriteConflict { .. } | Error::Taken => {
                 "could not serialize access due to concurrent update".to_owned()
+            }
+            Error::ChangedWithin { deletes, .. } => {
+                let verb = if *deletes { "deleted" } else { "updated" };
+                format!("tuple to be {verb} was already modified by an operation triggered by the current command")
+            }
+            Error::WithinChange => {
+                "a function that changes rows while its statement changes a row is not supported".to_owned()
             }
             Error::SerializationFailure => {
                 "could not serialize access due to read/write dependencies among transactions".to_owned()

@@ -33,6 +33,7 @@ impl Drop for Unclaim<'_, '_> {
     #[cold]
     fn drop(&mut self) {
         let Unclaim { txn, writes } = *self;
+        txn.is_changing.set(false);
         let mut scratch = txn.scratch();
         while writes < scratch.writes.len() {
             txn.inner.undo_last(txn.held(), &mut scratch, txn.counters());
@@ -110,7 +111,8 @@ impl Txn<'_> {
         Ok((row, version))
     }
 
-    /// Changes a row: `patch` gets a copy of it. It may read through the transaction.
+    /// Changes a row: `patch` gets a copy of it. It may read through the transaction; a write fails with
+    /// [`Error::WithinChange`].
     ///
     /// At READ COMMITTED that copy is of the newest committed version, whatever the transaction has read; see
     /// [`Txn::update_if`]. At the other levels a row that was changed after the snapshot is a conflict.
@@ -119,9 +121,6 @@ impl Txn<'_> {
     /// [`Error::NoSuchRow`]; [`Error::WriteConflict`] if another transaction changed the row after the snapshot (at
     /// READ COMMITTED: deleted it), or is changing it and there is no session; [`Error::MustWait`] if there is one; the
     /// errors of [`Txn::insert`] for new keys and values.
-    ///
-    /// # Panics
-    /// If `patch` writes through the transaction.
     #[inline]
     pub fn update(&self, table: &Table, row: RowId, patch: impl FnOnce(&mut RowWriter<'_>)) -> Result<()> {
         self.change(table, row, |writer| {
@@ -161,7 +160,9 @@ impl Txn<'_> {
         let is_newer = self.reads_latest() && self.held().is_before(base);
         let mut writer = RowWriter::new(&table.layout, &mut image, is_newer);
         let unclaim = Unclaim { txn: self, writes: writes_count - 1 };
+        self.is_changing.set(true);
         let wanted = patch(&mut writer);
+        self.is_changing.set(false);
         let patched = writer.finish();
         let mut scratch = self.scratch();
         let scratch = &mut *scratch;
@@ -253,9 +254,6 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// Those of [`Txn::delete`].
-    ///
-    /// # Panics
-    /// If `condition` writes through the transaction.
     pub fn delete_if(&self, table: &Table, row: RowId, condition: impl FnOnce(&Row<'_>) -> bool) -> Result<bool> {
         let _call = self.call();
         self.inner.check_limits()?;
@@ -266,7 +264,9 @@ impl Txn<'_> {
             Err(error) => return Err(error),
         };
         let unclaim = Unclaim { txn: self, writes: self.scratch().writes.len() - 1 };
+        self.is_changing.set(true);
         let wanted = condition(&Row { id: row, table, place: RowPlace::Hot(base.image()) });
+        self.is_changing.set(false);
         assert_eq!(self.scratch().writes.len(), unclaim.writes + 1, "a delete's condition must not write");
         core::mem::forget(unclaim);
         if wanted {

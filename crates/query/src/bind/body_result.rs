@@ -109,4 +109,3 @@ pub fn no_result(routine: &Routine) -> SqlError {
     let detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
     SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message).detail(detail)
 }
-

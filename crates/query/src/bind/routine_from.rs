@@ -86,11 +86,9 @@ impl Binder<'_> {
                 Ok(routine.outputs().enumerate().map(column).collect())
             }
             RoutineResult::Relation(oid) => match self.catalog.relation_numbered(oid) {
-                Some(Relation::Table(table)) => Ok(table
-                    .columns
-                    .iter()
-                    .map(|column| column_info(column.name.clone(), column.kind))
-                    .collect()),
+                Some(Relation::Table(table)) => {
+                    Ok(table.columns.iter().map(|column| column_info(column.name.clone(), column.kind)).collect())
+                }
                 Some(Relation::View(view)) => {
                     Ok(view.columns.iter().map(|(name, kind)| column_info(name.clone(), *kind)).collect())
                 }

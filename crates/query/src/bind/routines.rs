@@ -165,9 +165,8 @@ impl Binder<'_> {
         let word = if style == CallStyle::Procedure { "procedure" } else { "function" };
         let written = format!("{word} {}({})", call.name, arguments.join(", "));
         let error = match has_several {
-            true => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("{written} is not unique")).hint(format!(
-                "Could not choose a best candidate {word}. You might need to add explicit type casts."
-            )),
+            true => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("{written} is not unique"))
+                .hint(format!("Could not choose a best candidate {word}. You might need to add explicit type casts.")),
             false => SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{written} does not exist")).hint(format!(
                 "No {word} matches the given name and argument types. You might need to add explicit type casts."
             )),
@@ -263,7 +262,8 @@ impl Binder<'_> {
         kind: Kind,
         scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
-        let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), &call.name));
+        let not_here =
+            |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), &call.name));
         match scope.clause.get() {
             Clause::Aggregate => {
                 return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());

@@ -262,7 +262,7 @@ impl Binder<'_> {
     }
 
     /// Binds the fields of a row constructor.
-    pub(super) fn row_values(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(crate) fn row_values(&self, expr: &ast::Expr, scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         let ExprKind::Row { fields, is_explicit: _ } = &expr.kind else {
             return Err(SqlError::unsupported("a row of this kind"));
         };

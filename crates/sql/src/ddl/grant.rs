@@ -11,8 +11,8 @@ use catalog::{DATABASE, Relation, Routine, SystemTable};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{
-    GrantCommand, GrantKind, GrantObjects, Name, ObjectName, PrivilegeChange, PrivilegeItem, RoleName, RoutineWord,
-    RoutineName,
+    GrantCommand, GrantKind, GrantObjects, Name, ObjectName, PrivilegeChange, PrivilegeItem, RoleName, RoutineName,
+    RoutineWord,
 };
 
 /// Attribute numbers and names of PostgreSQL's system columns. Privileges on a whole table are revoked from them, too.
@@ -162,11 +162,15 @@ impl Ddl<'_> {
         };
         all.extend(self.state.relations().filter(is_meant).cloned().map(Granted::Relation));
         if let GrantKind::Routines(word) = kind {
-            let is_meant =
-                |routine: &&Arc<Routine>| routine.schema == schema.oid && super::routine_names::takes(word, routine.kind);
-            all.extend(self.state.routines().filter(is_meant).map(|routine| {
-                Granted::Other(routine.securable(), routine.kind.word(), routine.name.clone())
-            }));
+            let is_meant = |routine: &&Arc<Routine>| {
+                routine.schema == schema.oid && super::routine_names::takes(word, routine.kind)
+            };
+            all.extend(
+                self.state
+                    .routines()
+                    .filter(is_meant)
+                    .map(|routine| Granted::Other(routine.securable(), routine.kind.word(), routine.name.clone())),
+            );
         }
         Ok(())
     }

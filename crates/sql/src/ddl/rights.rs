@@ -69,14 +69,14 @@ impl Ddl<'_> {
         })
     }
 
-    /// Checks that the current role owns a routine.
+    /// Checks that the current role owns a routine, which the statement names as `written`.
     ///
     /// # Errors
     /// `42501`
-    pub(super) fn check_routine_owner(&self, routine: &Routine) -> SqlResult<()> {
+    pub(super) fn check_routine_owner(&self, routine: &Routine, written: &str) -> SqlResult<()> {
         self.check(|rights| match rights.owns(routine.owner) {
             true => Ok(()),
-            false => Err(not_owner(routine.kind.word(), &routine.name)),
+            false => Err(not_owner(routine.kind.word(), written)),
         })
     }
 

@@ -34,7 +34,7 @@ impl Ddl<'_> {
     fn own_routine(&mut self, word: RoutineWord, name: &RoutineName, tag: &str) -> SqlResult<Arc<Routine>> {
         match self.routine_named(word, name)? {
             NamedRoutine::Own(routine) => {
-                self.check_routine_owner(&routine)?;
+                self.check_routine_owner(&routine, &name.name.to_string())?;
                 Ok(routine)
             }
             NamedRoutine::System(shown) => {
@@ -133,7 +133,7 @@ impl Ddl<'_> {
             };
             match found {
                 Some(NamedRoutine::Own(routine)) => {
-                    self.check_may_drop_routine(&routine)?;
+                    self.check_may_drop_routine(&routine, &name.name.to_string())?;
                     doomed.add_routine(routine);
                 }
                 Some(NamedRoutine::System(shown)) => {
@@ -154,10 +154,10 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `42501`
-    fn check_may_drop_routine(&self, routine: &Routine) -> SqlResult<()> {
+    fn check_may_drop_routine(&self, routine: &Routine, written: &str) -> SqlResult<()> {
         match self.state.schema_numbered(routine.schema) {
             Some(schema) if self.check_schema_owner(schema).is_ok() => Ok(()),
-            Some(_) | None => self.check_routine_owner(routine),
+            Some(_) | None => self.check_routine_owner(routine, written),
         }
     }
 

@@ -88,7 +88,10 @@ impl Ddl<'_> {
                     relations.insert(note.span.start, *oid);
                     uses.push(*oid);
                 }
-                NameTarget::Literal(_) | NameTarget::Moment(_) | NameTarget::Column(..) | NameTarget::Routine { .. } => {}
+                NameTarget::Literal(_)
+                | NameTarget::Moment(_)
+                | NameTarget::Column(..)
+                | NameTarget::Routine { .. } => {}
             }
         }
         let mut qualifier = SchemaQualifier { text: self.text, state: &self.state, relations, edits };

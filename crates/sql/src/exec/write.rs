@@ -345,11 +345,11 @@ impl Run<'_> {
                 }
                 let rows = RowStack { row: &new, outer: None };
                 if let Some(condition) = condition
-                    && !self.holds(condition, &rows)?
+                    && !self.holds(condition, &rows).map_err(|error| within_newer(error, table))?
                 {
                     return Ok(false);
                 }
-                made = self.new_values(assignments, &rows)?;
+                made = self.new_values(assignments, &rows).map_err(|error| within_newer(error, table))?;
             }
             if !needs_row {
                 return self.assign_alone(table, &assignments.columns, &made, writer).map(|()| true);
@@ -457,7 +457,8 @@ impl Run<'_> {
             let mut newer = chosen.to_vec();
             newer[target.first..=target.row_id()].clone_from_slice(&columns);
             let rows = RowStack { row: &newer, outer: None };
-            let holds = condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows))?;
+            let holds = condition.as_ref().map_or(Ok(true), |condition| self.holds(condition, &rows));
+            let holds = holds.map_err(|error| within_newer(error, table))?;
             now = Some(newer);
             Ok(holds)
         };
@@ -549,3 +550,14 @@ impl Run<'_> {
 
 /// Maximum number of bytes of a value in a detail.
 const SHOWN_BYTES_MAX: usize = 64;
+
+/// Turns the error of a function that writes, in an expression over a newer version of a row, into a serialization
+/// failure: the statement may succeed when it is repeated.
+fn within_newer(error: SqlError, table: &TableInfo) -> SqlError {
+    match error.engine() {
+        Some(engine::Error::WithinChange) => {
+            engine::Error::WriteConflict { table: table.name.clone(), is_deleted: false }.into()
+        }
+        _ => error,
+    }
+}

@@ -13,8 +13,8 @@ use settings::roles::change::RoleChange;
 use statement::error::{SqlError, SqlResult};
 use statement::refuse;
 use syntax::ast::{
-    CopyCommand, DiscardTarget, DropCommand, FunctionCall, ObjectKind, PrepareCommand, Query, Statement, TransactionCommand,
-    UnsupportedStatement,
+    CopyCommand, DiscardTarget, DropCommand, FunctionCall, ObjectKind, PrepareCommand, Query, Statement,
+    TransactionCommand, UnsupportedStatement,
 };
 
 /// Bound statement, ready to run.

@@ -67,7 +67,9 @@ impl<'b> RunNeeds<'b> {
 
     /// Returns true if the part is the whole statement, so that it can be undone and restarted.
     fn begins_again(&self) -> bool {
-        let is_whole = |action: &Action| matches!(action, Action::Query(_) | Action::Change(_) | Action::Call(_) | Action::CopyTo(_));
+        let is_whole = |action: &Action| {
+            matches!(action, Action::Query(_) | Action::Change(_) | Action::Call(_) | Action::CopyTo(_))
+        };
         matches!(self, RunNeeds::Statement(bound) if is_whole(&bound.action))
     }
 

@@ -163,9 +163,11 @@ fn routine(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>
             return Ok(Some(found.map_or_else(|| of_system(AclKind::Routine), |one| Asked::Object(one.securable()))));
         }
     };
-    let (name, types) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(|| {
-        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis")
-    })?;
+    let (name, types) = text
+        .trim()
+        .strip_suffix(')')
+        .and_then(|text| text.split_once('('))
+        .ok_or_else(|| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis"))?;
     let no_such = || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"));
     let kinds: Option<Vec<Kind>> = match types.trim() {
         "" => Some(Vec::new()),
@@ -182,7 +184,9 @@ fn routine(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>
     match found.find(|routine| Some(routine.input_kinds()) == kinds) {
         Some(routine) => Ok(Some(Asked::Object(routine.securable()))),
         // Functions of the system may be called by everybody.
-        None if kinds.is_some() && types::ops::is_function(super::all_functions(), name) => Ok(Some(of_system(AclKind::Routine))),
+        None if kinds.is_some() && types::ops::is_function(super::all_functions(), name) => {
+            Ok(Some(of_system(AclKind::Routine)))
+        }
         None => Err(no_such()),
     }
 }

@@ -292,7 +292,6 @@ comment on function f(int) is 'x'
 comment on procedure p is null
 comment on routine sch.f(variadic text[]) is 'x'
 # Objects that are not here.
-call p(1) --! CALL is not supported
 do $$ begin null; end $$ --! DO is not supported
 do language plpgsql $$ begin null; end $$ --! DO is not supported
 create trigger trg before insert on t for each row execute function f() --! CREATE TRIGGER is not supported

@@ -6,8 +6,7 @@ use super::{
     DropCommand, DropDatabase, DropOwned, DropRoutines, ExecuteCommand, ExplainCommand, FetchCommand, FunctionCall,
     GrantCommand, GrantRoleCommand, Insert, LockCommand, MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query,
     ReassignOwned, RenameCommand, RoleDefinition, RoleName, RoleSetting, RoutineComment, SequenceDefinition,
-    SetCommand, SetSchemaCommand, SettingName, TransactionCommand,
-    TruncateCommand, UnsupportedStatement, Update,
+    SetCommand, SetSchemaCommand, SettingName, TransactionCommand, TruncateCommand, UnsupportedStatement, Update,
 };
 
 /// Statement.
