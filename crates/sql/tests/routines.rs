@@ -107,3 +107,47 @@ fn definitions_are_private_until_the_commit() {
     support::run(&mut one, "rollback").unwrap();
     assert_eq!(count(&mut one).unwrap().len(), 1);
 }
+
+/// A function that writes, called while its statement changes a row, is refused, and leaves nothing behind.
+#[test]
+fn a_check_may_not_write_while_a_row_is_changed() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let session = &mut support::connect(&database);
+    for statement in [
+        "create table log (n int)",
+        "create function noted(n int) returns int language sql as 'insert into log values (n) returning n'",
+        "create table t (id int primary key, v int check (noted(v) > 0))",
+        "insert into t values (1, 1)",
+    ] {
+        assert_eq!(said(session, statement), Vec::<String>::new(), "{statement}");
+    }
+    let error = support::run(session, "update t set v = 2").unwrap_err();
+    assert_eq!(error.state().0, "0A000");
+    assert_eq!(
+        error.context_text(),
+        Some("SQL function \"noted\" statement 1"),
+        "the error names the function that has written"
+    );
+    let error = support::run(session, "select noted(1 / (v - v)) from t").unwrap_err();
+    assert_eq!((error.state().0, error.context_text()), ("22012", None), "an argument is no part of the function");
+    support::run(session, "select case when count(*) = 1 then 1 else 1 / 0 end from log").unwrap();
+}
+
+/// Errors of nested calls name each call, the innermost first.
+#[test]
+fn contexts_of_nested_calls_are_lines() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let session = &mut support::connect(&database);
+    for statement in [
+        "create table t (id int primary key)",
+        "create function inner_f(n int) returns int language sql as 'insert into t values (n) returning id'",
+        "create function outer_f(n int) returns int language sql as 'select 1; select inner_f(n)'",
+        "select outer_f(1)",
+    ] {
+        assert_eq!(said(session, statement), Vec::<String>::new(), "{statement}");
+    }
+    let error = support::run(session, "select outer_f(1)").unwrap_err();
+    assert_eq!(error.state().0, "23505");
+    let lines = "SQL function \"inner_f\" statement 1\nSQL function \"outer_f\" statement 2";
+    assert_eq!(error.context_text(), Some(lines));
+}
