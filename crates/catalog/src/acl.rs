@@ -417,10 +417,24 @@ impl Acl {
         self
     }
 
-    /// Returns the list without a role: what it has, and what it has granted.
+    /// Returns the list, of an object of this owner, without a role: what it has, what it has granted, and what others
+    /// have granted by that.
     #[must_use]
-    pub fn without(&self, role: u32) -> Acl {
-        Acl(self.0.iter().filter(|item| item.grantee != role && item.grantor != role).copied().collect())
+    pub fn without(&self, role: u32, owner: u32) -> Acl {
+        let is_other = |item: &&AclItem| item.grantee != role && item.grantor != role;
+        let mut items: Vec<AclItem> = self.0.iter().filter(is_other).copied().collect();
+        loop {
+            let list = Acl(items.clone());
+            for item in items.iter_mut().filter(|item| item.grantor != owner) {
+                let options = list.options_of(&[item.grantor]);
+                item.privileges = item.privileges & options;
+                item.options = item.options & options;
+            }
+            items.retain(|item| !item.privileges.is_empty());
+            if items == list.0 {
+                return list;
+            }
+        }
     }
 
     /// Returns true if the role is a grantee or a grantor.

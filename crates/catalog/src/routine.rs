@@ -4,6 +4,7 @@
 //! one name differ in the types of their input parameters ([`Routine::inputs`]).
 
 use crate::acl::{AclKind, Securable};
+use std::sync::Arc;
 use types::Kind;
 
 /// Function or procedure that a user has defined (`pg_proc`).
@@ -45,6 +46,9 @@ pub struct Routine {
     pub settings: Vec<(String, String)>,
     /// Body of the routine.
     pub body: RoutineBody,
+    /// Search path of its creation, by which the names of a body of the SQL standard are looked up; `None` for a body
+    /// that is a text, which goes by the path of each call.
+    pub path: Option<Arc<[String]>>,
 }
 
 /// Kind of a routine.

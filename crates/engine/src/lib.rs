@@ -81,7 +81,6 @@ pub use schema::table::{Column, IndexDef, Table, TableDef};
 pub use session::advisory::{AdvisoryLocks, AdvisoryScope};
 pub use session::{Canceller, Savepoint, Session, SessionOptions, Step, Ticket};
 pub use txn::begin::{Begin, Isolation};
-pub use txn::nested::NestedView;
 pub use txn::open::{HeldVersions, OpenSnapshot, OpenTransaction};
 pub use txn::read::{Direction, Range};
 pub use txn::read_many::Lookup;

@@ -13,7 +13,7 @@ use catalog::rights::RelationNeed;
 use catalog::{CatalogState, Routine, RoutineBody, RoutineResult, SessionContext, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::ast::{ExprKind, Statement, TransactionCommand};
+use syntax::ast::{ExprKind, LockStrength, Statement, TransactionCommand};
 
 /// Body of a routine, ready to run.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ impl PlannedBody {
 pub enum BodyWork {
     /// Query.
     Rows(RowPlan),
+    /// Query that locks rows, with its words: `SELECT FOR UPDATE`.
+    Locking(&'static str, RowPlan),
     /// INSERT, UPDATE or DELETE.
     Change(Box<Modify>),
     /// Statement that no SQL routine may run, with the error that a call gets.
@@ -107,6 +109,7 @@ pub fn plan_body(
 /// Statement of a body after binding.
 enum Bound {
     Rows(Plan, Vec<ColumnInfo>),
+    Locking(&'static str, Plan, Vec<ColumnInfo>),
     Change(Box<BoundChange>),
     Refused(SqlError),
 }
@@ -120,7 +123,10 @@ fn bound(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Bound> {
             if !modifies.is_empty() {
                 plan = Plan::Modifying { modifies, input: Box::new(plan) };
             }
-            return Ok(Bound::Rows(plan, columns));
+            return Ok(match query.locking.first() {
+                Some(locking) => Bound::Locking(words_of_locking(locking.strength), plan, columns),
+                None => Bound::Rows(plan, columns),
+            });
         }
         Statement::Insert(insert) => binder.insert(insert)?,
         Statement::Update(update) => binder.update(update)?,
@@ -135,6 +141,15 @@ fn bound(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Bound> {
     let mut change = change;
     change.modify.with = binder.take_modifies();
     Ok(Bound::Change(Box::new(change)))
+}
+
+fn words_of_locking(strength: LockStrength) -> &'static str {
+    match strength {
+        LockStrength::Update => "SELECT FOR UPDATE",
+        LockStrength::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+        LockStrength::Share => "SELECT FOR SHARE",
+        LockStrength::KeyShare => "SELECT FOR KEY SHARE",
+    }
 }
 
 fn words_of(command: &TransactionCommand) -> &'static str {
@@ -158,11 +173,13 @@ fn planned(
     let is_result = is_last && has_result(routine);
     let mut planner = Planner::default();
     let work = match bound {
-        Bound::Rows(mut plan, columns) => {
-            if is_result {
-                plan = as_result(binder, plan, &columns, routine, catalog)?;
-            }
+        Bound::Rows(plan, columns) => {
+            let plan = if is_result { as_result(binder, plan, &columns, routine, catalog)? } else { plan };
             BodyWork::Rows(planner.query(plan)?)
+        }
+        Bound::Locking(words, plan, columns) => {
+            let plan = if is_result { as_result(binder, plan, &columns, routine, catalog)? } else { plan };
+            BodyWork::Locking(words, planner.query(plan)?)
         }
         Bound::Refused(error) => BodyWork::Refused(error),
         Bound::Change(change) => {

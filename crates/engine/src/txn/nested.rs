@@ -9,15 +9,6 @@ use crate::raw::reader::ReadHold;
 use crate::raw::slots::COMMANDS_MAX;
 use crate::txn::Txn;
 
-/// View of the transaction's nested commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NestedView {
-    /// The snapshot of the command around them.
-    Same,
-    /// At READ COMMITTED, the state that is committed when they begin; at the other levels, the transaction's snapshot.
-    Newest,
-}
-
 /// Guard that returns to the command around the nested ones, also when the caller's closure panics.
 struct OuterCommand<'t, 'e> {
     txn: &'t Txn<'e>,
@@ -44,21 +35,23 @@ impl Drop for OuterCommand<'_, '_> {
 }
 
 impl Txn<'_> {
-    /// Runs `body`, whose reads and writes are commands of their own within the command that runs. It may run several
-    /// commands, one after the other, and may be called within itself.
+    /// Runs `body`, whose reads and writes are commands of their own within the command that runs, and which at READ
+    /// COMMITTED sees the state that is committed when it begins. It may run several commands, one after the other, and
+    /// may be called within itself.
     ///
     /// # Errors
     /// [`Error::Limit`] if there are too many commands, or too many snapshots are registered; [`Error::Taken`],
     /// [`Error::Cancelled`].
-    pub fn nested<R>(&self, view: NestedView, body: impl FnOnce() -> R) -> Result<R> {
-        self.check_active()?;
+    pub fn nested<R>(&self, body: impl FnOnce() -> R) -> Result<R> {
+        // The command around may not have begun: it then sees what the last one has written, and nothing of these.
+        self.view()?;
         let next = self.next_command()?;
         let (command, wrote, held) = (self.command.get(), self.wrote.get(), self.command_held.get());
         let outer = OuterCommand { txn: self, command, wrote, held, snapshot: self.held().snapshot() };
         self.command.set(next);
         self.wrote.set(false);
         self.command_held.set(false);
-        if view == NestedView::Newest && self.reads_latest() && self.held().is_outdated() {
+        if self.reads_latest() && self.held().is_outdated() {
             self.renew_for_nested()?;
         }
         let result = body();
@@ -73,7 +66,8 @@ impl Txn<'_> {
     }
 
     /// Takes a new snapshot. The one before stays registered until the statement ends: the command around goes back to
-    /// it.
+    /// it. A row that the caller holds stays: it was seen by the snapshot before, which is registered, or it is claimed,
+    /// or it is the transaction's own.
     #[cold]
     fn renew_for_nested(&self) -> Result<()> {
         let snapshot = self.held().snapshot();
@@ -91,10 +85,12 @@ impl Txn<'_> {
     #[cold]
     fn read_again_by(&self, snapshot: u64) {
         let _call = self.call();
-        let outer = self.outer_snapshots.borrow();
+        let mut outer = self.outer_snapshots.borrow_mut();
         if let Some(hold) = outer.iter().find(|hold| hold.snapshot() == snapshot) {
             self.held().read_by(hold);
         }
+        // Snapshots of the commands in between are not read any more.
+        outer.retain(|hold| hold.snapshot() <= snapshot);
         self.goes_beyond();
     }
 }

@@ -189,6 +189,8 @@ fn main() -> ExitCode {
             testkit::test!(nested::each_command_has_its_view),
             testkit::test!(nested::the_command_around_overwrites_no_nested_change),
             testkit::test!(nested::a_nested_command_waits),
+            testkit::test!(nested::a_nested_command_may_come_first),
+            testkit::test!(nested::nested_commands_hold_few_snapshots),
             testkit::test!(savepoints::a_savepoint_undoes_what_came_after_it),
             testkit::test!(savepoints::a_savepoint_gives_up_locks),
             testkit::test!(savepoints::an_error_is_undone_to_the_last_savepoint),

@@ -2,7 +2,7 @@
 
 use crate::sessions::*;
 use crate::support::*;
-use engine::{Begin, Error, Isolation, NestedView, Txn};
+use engine::{Begin, Error, Isolation, Txn};
 use stage::Class;
 
 fn deposit(txn: &Txn<'_>, table: &engine::Table, id: i32, amount: i64) -> engine::Result<()> {
@@ -23,12 +23,12 @@ pub fn each_command_has_its_view() {
             deposit(txn, &table, 0, 1)?;
             engine.run(COMMITTED, |other| deposit(other, &table, 1, 50)).0.unwrap();
             let of_other = if is_new_seen { Some(150) } else { Some(100) };
-            for (view, other) in [(NestedView::Newest, of_other), (NestedView::Same, Some(100))] {
-                txn.nested(view, || {
-                    assert_eq!([seen(0), seen(1)], [Some(101), other], "{isolation:?} {view:?}");
+            for _ in 0..2 {
+                txn.nested(|| {
+                    assert_eq!([seen(0), seen(1)], [Some(101), of_other], "{isolation:?}");
                     deposit(txn, &table, 2, 7)?;
-                    txn.nested(view, || {
-                        assert_eq!(seen(1), other);
+                    txn.nested(|| {
+                        assert_eq!(seen(1), of_other);
                         deposit(txn, &table, 3, 9)
                     })?
                 })??;
@@ -50,7 +50,7 @@ pub fn the_command_around_overwrites_no_nested_change() {
     let mut session = open_session(&engine, Class::Normal);
     done(&mut session, |txn| {
         deposit(txn, &table, 1, 1)?;
-        txn.nested(NestedView::Newest, || deposit(txn, &table, 1, 10))?
+        txn.nested(|| deposit(txn, &table, 1, 10))?
     });
     assert_eq!(done(&mut session, |txn| Ok(balance(txn, &table, 1))), Some(111));
     let deleted = |deletes| Error::ChangedWithin { table: table.name().to_owned(), deletes };
@@ -58,7 +58,7 @@ pub fn the_command_around_overwrites_no_nested_change() {
         let error = failed(&mut session, |txn| {
             let row = row_of(txn, &table, 0).expect("it exists");
             txn.hold_command()?;
-            txn.nested(NestedView::Newest, || deposit(txn, &table, 0, 10))??;
+            txn.nested(|| deposit(txn, &table, 0, 10))??;
             match deletes {
                 true => txn.delete(&table, row),
                 false => txn.update(&table, row, |_| ()),
@@ -83,7 +83,7 @@ pub fn a_nested_command_waits() {
         let before = balance(txn, &table, 0);
         deposit(txn, &table, 1, 1)?;
         engine.run(COMMITTED, |other| deposit(other, &table, 0, 1)).0?;
-        txn.nested(NestedView::Newest, || deposit(txn, &table, 2, 1))??;
+        txn.nested(|| deposit(txn, &table, 2, 1))??;
         assert_eq!(balance(txn, &table, 0), before);
         Ok(before)
     };
@@ -93,4 +93,37 @@ pub fn a_nested_command_waits() {
     assert!(done(&mut session, statement).is_some());
     session.commit().unwrap();
     assert_eq!([1, 2].map(|id| balance_now(&engine, &table, id)), [Some(101), Some(106)]);
+}
+
+/// A command that begins with a nested one sees what was written before it, and nothing of the nested one.
+pub fn a_nested_command_may_come_first() {
+    let (engine, table) = bank_of(1);
+    let mut session = open_session(&engine, Class::Normal);
+    done(&mut session, |txn| deposit(txn, &table, 0, 1));
+    done(&mut session, |txn| {
+        txn.nested(|| deposit(txn, &table, 0, 10))??;
+        assert_eq!(balance(txn, &table, 0), Some(101));
+        Ok(())
+    });
+    assert_eq!(done(&mut session, |txn| Ok(balance(txn, &table, 0))), Some(111));
+    session.rollback();
+}
+
+/// Snapshots of calls within calls are given back when each call ends, however many commits come in between.
+pub fn nested_commands_hold_few_snapshots() {
+    let (engine, table) = bank_of(2);
+    let mut session = open_session(&engine, Class::Normal);
+    done(&mut session, |txn| {
+        for _ in 0..2_000 {
+            engine.run(COMMITTED, |other| deposit(other, &table, 0, 1)).0?;
+            txn.nested(|| {
+                engine.run(COMMITTED, |other| deposit(other, &table, 0, 1)).0?;
+                txn.nested(|| assert!(balance(txn, &table, 0) > Some(100)))
+            })??;
+        }
+        assert_eq!(balance(txn, &table, 0), Some(100));
+        assert!(engine.snapshots().len() < 4);
+        Ok(())
+    });
+    session.rollback();
 }

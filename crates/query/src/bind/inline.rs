@@ -1,7 +1,7 @@
 //! Calls of SQL functions that are replaced by their body, as PostgreSQL's `inline_function` does.
 //!
-//! **Invariant:** the inlined expression has the value that a call would have had, and evaluates each volatile argument
-//! exactly once.
+//! **Invariant:** the inlined expression has the value that a call would have had, and evaluates a volatile argument at
+//! most once.
 
 use super::{Binder, ViewExpansion};
 use crate::plan::{ChildMut, Expr, Plan, Typed, children_of_expr_mut, children_of_plan_mut, rewrite, visit};
@@ -82,7 +82,9 @@ impl<'c> Binder<'c> {
             && routine.settings.is_empty();
         let is_known = self.inlining.contains(&routine.oid) || DEPTH_MAX <= self.inlining.len();
         let are_fixed = arguments.iter().all(|argument| argument.expr.is_fixed() && !argument.expr.looks_at_row());
-        if !is_plain || is_known || !are_fixed || matches!(self.views, ViewExpansion::Opaque) {
+        // Within a view, the function's query would be run with the rights of the view's owner.
+        let is_outside = matches!(&self.views, ViewExpansion::Expanded(around) if around.is_empty());
+        if !is_plain || is_known || !are_fixed || !is_outside {
             return Ok(None);
         }
         match self.query_of(routine) {
@@ -103,7 +105,8 @@ impl<'c> Binder<'c> {
         let (Some(only), true) = (statements.pop(), statements.is_empty()) else { return Ok(None) };
         let Statement::Query(query) = &only.statement else { return Ok(None) };
         let inlining = self.inlining.iter().copied().chain([routine.oid]).collect();
-        let inner = Binder::of_body(routine, self.catalog, self.path, only.extent.of(text), self.env);
+        let path = routine.path.as_deref().unwrap_or(self.path);
+        let inner = Binder::of_body(routine, self.catalog, path, only.extent.of(text), self.env);
         let inner = Binder { views: self.views.clone(), inlining, ..inner };
         let super::BoundQuery { plan, mut columns, names: _ } = inner.query(query, None)?;
         if !inner.take_modifies().is_empty() || !inner.take_uses().is_empty() {
@@ -112,6 +115,9 @@ impl<'c> Binder<'c> {
         columns.iter_mut().for_each(|column| column.kind = super::settled(column.kind));
         let plan = super::as_result(&inner, plan, &columns, routine, self.catalog)?;
         inner.take_tables().iter().for_each(|table| self.names(table));
+        let height = inner.height.get() + 1;
+        statement::stack::check_queries(height)?;
+        self.height.set(self.height.get().max(height));
         self.needs.borrow_mut().extend(inner.take_needs());
         Ok(Some(plan))
     }
@@ -120,7 +126,8 @@ impl<'c> Binder<'c> {
     fn expression_of(&self, routine: &Arc<Routine>, kind: Kind) -> SqlResult<Option<Expr>> {
         let (RoutineBody::Text(text) | RoutineBody::Return(text) | RoutineBody::Atomic(text)) = &routine.body;
         let inlining = self.inlining.iter().copied().chain([routine.oid]).collect();
-        let inner = Binder::of_body(routine, self.catalog, self.path, text, self.env);
+        let path = routine.path.as_deref().unwrap_or(self.path);
+        let inner = Binder::of_body(routine, self.catalog, path, text, self.env);
         let inner = Binder { views: self.views.clone(), inlining, ..inner };
         let value = if let RoutineBody::Return(text) = &routine.body {
             inner.expr(&syntax::grammar::expression(text)?, &super::NameScope::default())?

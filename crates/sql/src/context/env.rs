@@ -133,19 +133,12 @@ impl Env {
         Env { names, sleeps: Sleeps::new(self.time.clone()), asked: Arc::default(), ..self.clone() }
     }
 
-    /// Returns a copy for a routine with these settings.
-    ///
-    /// # Errors
-    /// Those of [`Settings::set`].
-    pub(crate) fn with_settings(&self, own: &[(String, String)]) -> SqlResult<Env> {
-        let mut settings = (*self.settings).clone();
-        for (name, value) in own {
-            settings.set(name, Some(value), true)?;
-        }
+    /// Returns a copy for a routine with these settings, as this role.
+    pub(super) fn of_routine(&self, settings: Arc<Settings>, user: Arc<str>) -> Env {
         let mut forms = settings.forms.clone();
         forms.now_us = self.forms.now_us;
         forms.naming.clone_from(&self.forms.naming);
-        Ok(Env { forms, settings: Arc::new(settings), bodies: Arc::default(), ..self.clone() })
+        Env { forms, settings, user, ..self.clone() }
     }
 
     /// Begins a statement.

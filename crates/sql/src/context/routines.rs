@@ -1,34 +1,56 @@
-//! Planned bodies of the routines that a session calls.
+//! Planned bodies of the routines that a session calls, and settings of routines with their own.
 //!
 //! **Invariant:** a body is used only with the catalog, the search path and the settings that it was planned by, and by
-//! the role that may call the routine and has the rights that the body needs.
+//! the role that has the rights that the body needs.
 
 use super::Env;
-use catalog::rights::Rights;
+use catalog::acl::Privileges;
+use catalog::rights::{Rights, role_named};
 use catalog::{CatalogState, Routine};
 use locked::Locked;
 use query::routine::{PlannedBody, plan_body};
+use settings::Settings;
 use statement::error::SqlResult;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Greatest number of bodies that a session keeps.
-const BODIES_MAX: usize = 1_000;
+/// Greatest number of bodies, and of settings, that a session keeps.
+const KEPT_MAX: usize = 1_000;
 
-/// Planned bodies, by the routines' OIDs.
+/// Bodies and settings of routines, by OID and role.
 #[derive(Debug, Default)]
-pub(crate) struct RoutineBodies(Mutex<HashMap<u32, KeptBody>>);
+pub(crate) struct RoutineBodies {
+    bodies: Mutex<HashMap<(u32, Arc<str>), KeptBody>>,
+    settings: Mutex<HashMap<(u32, Arc<str>), KeptSettings>>,
+}
+
+/// Versions of what a body or settings depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeptVersions {
+    catalog: u64,
+    settings: u64,
+    roles: u64,
+}
 
 #[derive(Debug)]
 struct KeptBody {
-    /// Version of the catalog.
-    catalog: u64,
-    /// Version of the settings.
-    settings: u64,
+    versions: KeptVersions,
     path: Box<[String]>,
-    /// Role that runs the body, and the version of the roles.
-    user: (Arc<str>, u64),
     body: Arc<PlannedBody>,
+}
+
+#[derive(Debug)]
+struct KeptSettings {
+    versions: KeptVersions,
+    own: Arc<Settings>,
+    path: Arc<[String]>,
+}
+
+impl KeptVersions {
+    fn new(catalog: &CatalogState, env: &Env) -> KeptVersions {
+        let roles = env.catalog_snapshot.as_ref().map_or(0, |snapshot| snapshot.roles.version());
+        KeptVersions { catalog: catalog.version(), settings: env.settings.version(), roles }
+    }
 }
 
 impl RoutineBodies {
@@ -43,14 +65,11 @@ impl RoutineBodies {
         path: &[String],
         env: &Env,
     ) -> SqlResult<Arc<PlannedBody>> {
-        let settings = env.settings.version();
-        let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-        let user = (Arc::clone(&env.user), roles.map_or(0, |roles| roles.version()));
-        if let Some(kept) = self.0.locked_anyway().get(&routine.oid)
-            && kept.catalog == catalog.version()
-            && kept.settings == settings
+        let versions = KeptVersions::new(catalog, env);
+        let key = (routine.oid, Arc::clone(&env.user));
+        if let Some(kept) = self.bodies.locked_anyway().get(&key)
+            && kept.versions == versions
             && *kept.path == *path
-            && kept.user == user
             && kept.body.is_current()
         {
             return Ok(Arc::clone(&kept.body));
@@ -60,12 +79,63 @@ impl RoutineBodies {
             let needs = body.statements.iter().flat_map(|statement| &statement.needs);
             needs.into_iter().try_for_each(|need| rights.check(need))?;
         }
-        let kept = KeptBody { catalog: catalog.version(), settings, path: path.into(), user, body: Arc::clone(&body) };
-        let mut all = self.0.locked_anyway();
-        if BODIES_MAX <= all.len() {
+        let kept = KeptBody { versions, path: path.into(), body: Arc::clone(&body) };
+        let mut all = self.bodies.locked_anyway();
+        if KEPT_MAX <= all.len() {
             all.clear();
         }
-        all.insert(routine.oid, kept);
+        all.insert(key, kept);
         Ok(body)
     }
+
+    /// Returns the environment and the search path of a routine that has settings of its own, or the rights of its
+    /// owner; `None` for any other.
+    ///
+    /// # Errors
+    /// Those of [`Settings::set`].
+    pub(crate) fn env_of(
+        &self,
+        routine: &Routine,
+        catalog: &CatalogState,
+        env: &Env,
+    ) -> SqlResult<Option<(Env, Arc<[String]>)>> {
+        if routine.settings.is_empty() && !routine.is_security_definer {
+            return Ok(None);
+        }
+        let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
+        let owner = roles.filter(|_| routine.is_security_definer).and_then(|roles| roles.name_of(routine.owner));
+        let user = owner.unwrap_or_else(|| Arc::clone(&env.user));
+        let versions = KeptVersions::new(catalog, env);
+        let key = (routine.oid, Arc::clone(&user));
+        if let Some(kept) = self.settings.locked_anyway().get(&key)
+            && kept.versions == versions
+        {
+            return Ok(Some((env.of_routine(Arc::clone(&kept.own), user), Arc::clone(&kept.path))));
+        }
+        let mut own = (*env.settings).clone();
+        for (name, value) in &routine.settings {
+            own.set(name, Some(value), true)?;
+        }
+        let own = Arc::new(own);
+        let of_routine = env.of_routine(Arc::clone(&own), user);
+        let path = path_of(&of_routine, catalog)?;
+        let mut all = self.settings.locked_anyway();
+        if KEPT_MAX <= all.len() {
+            all.clear();
+        }
+        all.insert(key, KeptSettings { versions, own, path: Arc::clone(&path) });
+        Ok(Some((of_routine, path)))
+    }
+}
+
+/// Returns the search path of an environment. Schemas that its role may not use are left out, without an error.
+fn path_of(env: &Env, catalog: &CatalogState) -> SqlResult<Arc<[String]>> {
+    let names = settings::names_of(env.settings.show("search_path")?).unwrap_or_default().into_iter();
+    let names = names.map(|name| if name == "$user" { env.user.to_string() } else { name });
+    let mut path: Vec<String> = names.collect();
+    if let Some(snapshot) = &env.catalog_snapshot {
+        let rights = Rights::new(catalog, &snapshot.roles, role_named(&snapshot.roles, &env.user));
+        path.retain(|name| rights.has_schema(name, Privileges::USAGE));
+    }
+    Ok(path.into())
 }

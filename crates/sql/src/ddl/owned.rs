@@ -37,6 +37,14 @@ impl Ddl<'_> {
         for schema in &schemas {
             let inside: Vec<Relation> =
                 self.state.relations().filter(|relation| relation.schema() == schema.oid).cloned().collect();
+            let routines: Vec<_> = self.state.routines().filter(|one| one.schema == schema.oid).cloned().collect();
+            for routine in routines {
+                if routine.owner != role && !cascades {
+                    let shown = format!("{} {}", routine.kind.word(), self.shown_routine(&routine));
+                    doomed.depends(shown, &format!("schema {}", schema.name));
+                }
+                doomed.add_routine(routine);
+            }
             for relation in inside {
                 let is_left = !matches!(relation, Relation::Index { .. }) && relation.owner() != role;
                 if is_left && !cascades {
@@ -78,8 +86,9 @@ impl Ddl<'_> {
 
     /// Removes a role from all access control lists, and its default privileges.
     fn forget_rights_of(&mut self, role: u32) {
-        let lists: Vec<_> = self.state.acls().filter(|(.., list)| list.names(role)).collect();
-        let changed: Vec<_> = lists.into_iter().map(|(oid, column, list)| (oid, column, list.without(role))).collect();
+        let lists = self.state.acls().filter(|(.., list)| list.names(role));
+        let owner = |oid| owner_of(&self.state, oid).unwrap_or(catalog::OWNER);
+        let changed: Vec<_> = lists.map(|(oid, column, list)| (oid, column, list.without(role, owner(oid)))).collect();
         for (oid, column, list) in changed {
             let is_needed = column == 0 || !list.is_empty();
             self.state.set_acl(oid, column, is_needed.then_some(list));
@@ -89,7 +98,7 @@ impl Ddl<'_> {
             if key.0 == role {
                 self.state.set_default_rights(key, None);
             } else if rights.list.names(role) {
-                rights.list = rights.list.without(role);
+                rights.list = rights.list.without(role, key.0);
                 self.state.set_default_rights(key, Some(rights));
             }
         }

@@ -37,6 +37,7 @@ impl Ddl<'_> {
             rows: 0.0,
             settings: Vec::new(),
             body: catalog::RoutineBody::Text(String::new()),
+            path: create.body.as_ref().map(|_| self.path.into()),
         };
         self.apply_routine_options(&said, &mut routine)?;
         routine.parameters = self.routine_parameters(create)?;

@@ -45,8 +45,9 @@ impl Ddl<'_> {
         let mut state = self.state.next(self.state.version());
         state.remove_routine(routine.oid);
         state.add_routine(routine.clone())?;
-        let of_routine = self.run.own_env(routine)?;
-        let (env, path) = of_routine.as_ref().map_or((self.run.env, self.run.path), |(env, path)| (env, path));
+        let of_routine = self.run.env.bodies.env_of(routine, &state, self.run.env)?;
+        let (env, path) = of_routine.as_ref().map_or((self.run.env, self.path), |(env, path)| (env, &**path));
+        let path = routine.path.as_deref().unwrap_or(path);
         let planned = plan_body(&Arc::new(routine.clone()), &state, path, env).map(drop);
         planned.map_err(|error| {
             let is_syntax = error.state() == SqlState::SYNTAX_ERROR;

@@ -52,6 +52,9 @@ impl Ddl<'_> {
     }
 
     fn rename_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
+        if let Some(schema) = self.state.schema_numbered(old.schema) {
+            self.check_create(schema)?;
+        }
         let renamed = Routine { name: to.to_owned(), ..old.clone() };
         self.check_free_routine(&renamed)?;
         refuse!(self.is_routine_used(old.oid) => "to rename a function that other objects use");
@@ -85,9 +88,11 @@ impl Ddl<'_> {
     }
 
     fn move_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
-        let Some(schema) = self.state.schema(to).map(|schema| schema.oid) else {
+        let Some(schema) = self.state.schema(to) else {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{to}\" does not exist")));
         };
+        self.check_create(schema)?;
+        let schema = schema.oid;
         if schema == old.schema {
             return Ok(());
         }

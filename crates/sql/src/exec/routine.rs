@@ -7,11 +7,9 @@
 //! outside of the transaction until the statement has ended.
 
 use super::{Flow, RowSink, RowStack, Run};
-use crate::context::Env;
 use catalog::acl::Privileges;
 use catalog::rights::Rights;
 use catalog::{Routine, RoutineResult, Volatility};
-use engine::NestedView;
 use query::change::{Change, Modify};
 use query::plan::{Expr, Plan, RoutineCall};
 use query::routine::{BodyStatement, BodyWork};
@@ -62,7 +60,7 @@ impl Run<'_> {
         if routine.is_strict && arguments.iter().any(Datum::is_null) {
             return if routine.is_set { Ok(Flow::Continue(())) } else { each(&self.nulls(routine)) };
         }
-        match self.own_env(routine)? {
+        match self.env.bodies.env_of(routine, self.catalog, self.env)? {
             None => self.called(routine, &arguments, each),
             Some((env, path)) => Run { env: &env, path: &path, ..self.again() }.called(routine, &arguments, each),
         }
@@ -80,7 +78,8 @@ impl Run<'_> {
     /// Runs the body of a routine.
     fn called(&self, routine: &Arc<Routine>, arguments: &[Datum], each: &mut RowSink<'_>) -> SqlResult<Flow> {
         let startup = || format!("SQL function \"{}\" during startup", routine.name);
-        let body = self.env.bodies.of(routine, self.catalog, self.path, self.env);
+        let path = routine.path.as_deref().unwrap_or(self.path);
+        let body = self.env.bodies.of(routine, self.catalog, path, self.env);
         let body = body.map_err(|error| error.nowhere().within(startup()))?;
         let mut flow = Flow::Continue(());
         let mut count = 0_u64;
@@ -96,7 +95,7 @@ impl Run<'_> {
             match routine.volatility {
                 Volatility::Volatile => {
                     let run = || self.body_in_its_view(statement, arguments, routine.is_set);
-                    let rows = self.txn.nested(NestedView::Newest, run).map_err(SqlError::from).and_then(|rows| rows);
+                    let rows = self.txn.nested(run).map_err(SqlError::from).and_then(|rows| rows);
                     for row in rows.map_err(|error| of_body(error, statement, context()))? {
                         if pass(&row)?.is_break() {
                             break;
@@ -153,7 +152,7 @@ impl Run<'_> {
             }
         }
         match &statement.work {
-            BodyWork::Rows(plan) => {
+            BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => {
                 let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
                 let each = if statement.is_result { each } else { &mut ignore };
                 self.rows(plan, None, each).map(drop)
@@ -189,29 +188,6 @@ impl Run<'_> {
         };
         vec![Datum::Null; width]
     }
-
-    /// Returns the environment and the search path of a routine with settings of its own, or with the rights of its
-    /// owner.
-    pub(crate) fn own_env(&self, routine: &Routine) -> SqlResult<Option<(Env, Vec<String>)>> {
-        if routine.settings.is_empty() && !routine.is_security_definer {
-            return Ok(None);
-        }
-        let mut env = self.env.with_settings(&routine.settings)?;
-        if routine.is_security_definer
-            && let Some(roles) = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles)
-            && let Some(owner) = roles.name_of(routine.owner)
-        {
-            env.user = owner;
-        }
-        if routine.settings.is_empty() {
-            return Ok(Some((env, self.path.to_vec())));
-        }
-        let setting = env.settings.show("search_path")?;
-        let user = env.settings.show("session_authorization")?;
-        let names = settings::names_of(setting).unwrap_or_default().into_iter();
-        let path = names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect();
-        Ok(Some((env, path)))
-    }
 }
 
 /// # Errors
@@ -223,6 +199,7 @@ fn refuse_changes(statement: &BodyStatement) -> SqlResult<()> {
             Plan::Modifying { modifies, input: _ } => modifies.first().map_or("", |modify| verb(modify)),
             _ => return Ok(()),
         },
+        BodyWork::Locking(words, _) => words,
         BodyWork::Refused(_) => return Ok(()),
     };
     let message = format!("{verb} is not allowed in a non-volatile function");
