@@ -13,7 +13,9 @@ mod members;
 mod predefined;
 
 pub use members::Membership;
-pub use predefined::{CHECKPOINT, DATABASE_OWNER, READ_ALL_DATA, SIGNAL_BACKEND, WRITE_ALL_DATA, is_predefined};
+pub use predefined::{
+    CHECKPOINT, DATABASE_OWNER, READ_ALL_DATA, READ_ALL_STATS, SIGNAL_BACKEND, WRITE_ALL_DATA, is_predefined,
+};
 
 use locked::RwLocked;
 use statement::error::{SqlError, SqlResult, SqlState};

@@ -35,12 +35,14 @@ struct Candidate<'c> {
     declared: Vec<Kind>,
     /// Source of each input parameter's value.
     sources: Vec<ArgumentSource>,
+    /// True if another of the same schema is as good: two that differ in parameters with defaults.
+    has_equal: bool,
 }
 
 impl Candidate<'_> {
-    /// Returns true if each parameter's value is an argument of the call.
-    fn is_plain(&self) -> bool {
-        self.sources.iter().all(|source| matches!(source, ArgumentSource::Given(_)))
+    /// Returns true if arguments form a variadic array.
+    fn is_variadic(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source, ArgumentSource::Rest(_)))
     }
 }
 
@@ -103,13 +105,11 @@ impl Binder<'_> {
         }
         let given = self.given_arguments(&call.arguments, scope)?;
         let kinds: Vec<Kind> = given.iter().map(|argument| argument.kind.kind).collect();
-        let mut candidates = Vec::new();
+        let mut candidates: Vec<Candidate<'_>> = Vec::new();
         for routine in named {
             pulse::tick(given.len())?;
-            if let Some(candidate) = candidate(routine, call, style)
-                && !candidates.iter().any(|other: &Candidate<'_>| hides(other, &candidate))
-            {
-                candidates.push(candidate);
+            if let Some(candidate) = candidate(routine, call, style) {
+                add(&mut candidates, candidate);
             }
         }
         let has_names = call.arguments.iter().any(|argument| argument.name.is_some());
@@ -351,15 +351,24 @@ fn candidate<'c>(routine: &'c Arc<Routine>, call: &FunctionCall, style: CallStyl
     let has_value = |(parameter, source): (&&catalog::RoutineParameter, &ArgumentSource)| {
         *source != ArgumentSource::Default || parameter.default.is_some()
     };
-    parameters.iter().zip(&sources).all(has_value).then_some(Candidate { routine, declared, sources })
+    parameters.iter().zip(&sources).all(has_value).then_some(Candidate { routine, declared, sources, has_equal: false })
 }
 
-/// Returns true if a candidate of an earlier schema, or a plainer one, takes precedence over another with the same
-/// types.
-fn hides(other: &Candidate<'_>, candidate: &Candidate<'_>) -> bool {
-    other.declared == candidate.declared
-        && other.is_plain() >= candidate.is_plain()
-        && (other.routine.schema != candidate.routine.schema || other.is_plain() != candidate.is_plain())
+/// Adds a candidate. Of several with the same types the first schema's counts, then one without a variadic array; others
+/// are equally good.
+fn add<'c>(candidates: &mut Vec<Candidate<'c>>, new: Candidate<'c>) {
+    let Some(old) = candidates.iter_mut().find(|old| old.declared == new.declared) else {
+        candidates.push(new);
+        return;
+    };
+    if old.routine.schema != new.routine.schema {
+        return;
+    }
+    match (old.is_variadic(), new.is_variadic()) {
+        (false, true) => {}
+        (true, false) => *old = new,
+        (true, true) | (false, false) => old.has_equal = true,
+    }
 }
 
 /// Result of the choice among built-in functions and routines.
@@ -379,10 +388,6 @@ fn chosen<'c>(given: &[Kind], built_in: &[Vec<Kind>], mut candidates: Vec<Candid
     let fits = |declared: &[Kind]| given.iter().zip(declared).all(|(from, to)| can_coerce(*from, *to));
     // `pg_catalog` is searched first, so a built-in function hides routines with the same types.
     candidates.retain(|candidate| fits(&candidate.declared) && !built_in.contains(&candidate.declared));
-    let plain: Vec<Vec<Kind>> =
-        candidates.iter().filter(|candidate| candidate.is_plain()).map(|one| one.declared.clone()).collect();
-    // A routine whose defaults are used yields to one with the same types that needs none.
-    candidates.retain(|candidate| candidate.is_plain() || !plain.contains(&candidate.declared));
     let exact = candidates.iter().position(|candidate| candidate.declared == given);
     let declared = match exact {
         Some(exact) => candidates[exact].declared.clone(),
@@ -400,12 +405,10 @@ fn chosen<'c>(given: &[Kind], built_in: &[Vec<Kind>], mut candidates: Vec<Candid
     if exact.is_none() && built_in.contains(&declared) {
         return Choice::BuiltIn;
     }
-    let mut equal = candidates.into_iter().filter(|candidate| candidate.declared == declared);
-    match (equal.next(), equal.next()) {
-        (Some(only), None) => Choice::Routine(only),
-        // Two that differ only in parameters with defaults.
-        (Some(_), Some(_)) => Choice::Several,
-        (None, _) => Choice::Nothing,
+    match candidates.into_iter().find(|candidate| candidate.declared == declared) {
+        Some(found) if found.has_equal => Choice::Several,
+        Some(found) => Choice::Routine(found),
+        None => Choice::Nothing,
     }
 }
 

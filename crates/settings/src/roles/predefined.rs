@@ -8,6 +8,8 @@ use super::{FIRST_OID, Membership, Role};
 pub const DATABASE_OWNER: u32 = 6171;
 /// OID of `pg_read_all_data`, which may read all tables.
 pub const READ_ALL_DATA: u32 = 6181;
+/// OID of `pg_read_all_stats`, which sees what all sessions run.
+pub const READ_ALL_STATS: u32 = 3375;
 /// OID of `pg_write_all_data`, which may write to all tables.
 pub const WRITE_ALL_DATA: u32 = 6182;
 /// OID of `pg_signal_backend`, which may cancel statements and sessions of others.
@@ -24,7 +26,7 @@ const ALL: [(u32, &str); 12] = [
     (WRITE_ALL_DATA, "pg_write_all_data"),
     (MONITOR, "pg_monitor"),
     (3374, "pg_read_all_settings"),
-    (3375, "pg_read_all_stats"),
+    (READ_ALL_STATS, "pg_read_all_stats"),
     (3377, "pg_stat_scan_tables"),
     (4569, "pg_read_server_files"),
     (4570, "pg_write_server_files"),

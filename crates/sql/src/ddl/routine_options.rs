@@ -207,6 +207,9 @@ impl Ddl<'_> {
             // Checks the name and the value.
             self.run.env.settings.would_show(&name, value.as_deref())?;
             let name = settings::title(&name).map_or(name, str::to_owned);
+            if value.is_some() && acts_on_session(&name) {
+                return Err(SqlError::unsupported(format_args!("SET {name} of a routine")));
+            }
             let at = to.iter().position(|(own, _)| own.eq_ignore_ascii_case(&name));
             match (at, value) {
                 (Some(at), Some(value)) => to[at].1 = value,
@@ -243,4 +246,19 @@ impl Ddl<'_> {
 /// Returns the estimated number of rows of a routine without the option.
 pub(super) fn default_rows(is_set: bool) -> f32 {
     if is_set { ROWS } else { 0.0 }
+}
+
+/// Returns true for a setting that acts on the session or its transaction, and has no effect within a routine.
+fn acts_on_session(name: &str) -> bool {
+    let all = [
+        "role",
+        "session_authorization",
+        "transaction_isolation",
+        "transaction_read_only",
+        "transaction_deferrable",
+        "statement_timeout",
+        "lock_timeout",
+        "idle_in_transaction_session_timeout",
+    ];
+    all.iter().any(|one| one.eq_ignore_ascii_case(name))
 }

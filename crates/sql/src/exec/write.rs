@@ -9,6 +9,8 @@ use super::constraints::ConstraintEvent;
 use super::probe::modify_key;
 use super::{Flow, RowSink, RowStack, Run};
 use catalog::TableInfo;
+use catalog::acl::Privileges;
+use catalog::rights::Rights;
 use catalog::storage::{datum, store};
 use engine::{RowId, RowWriter, Value};
 use query::change::{Assignments, Change, ChangeTarget, ConstraintRules, Modify, NewValue};
@@ -513,9 +515,22 @@ impl Run<'_> {
         Err(self.catalog.about(error, table).about_column(name))
     }
 
-    /// Returns the detail `Failing row contains (...).`
+    /// Returns the columns whose values the role may see; `None` for all.
+    fn shown_columns(&self, table: &TableInfo) -> Option<Vec<bool>> {
+        let rights = Rights::of_session(self.catalog, self.env).filter(|rights| !rights.is_superuser())?;
+        let on_table = self.catalog.securable(table.oid).is_none_or(|of| rights.on(of).has(Privileges::SELECT));
+        let on_column =
+            |column: &catalog::ColumnDef| rights.on_column(table.oid, column.number).has(Privileges::SELECT);
+        (!on_table).then(|| table.columns.iter().map(on_column).collect())
+    }
+
+    /// Returns the detail `Failing row contains (...).` It has the columns that the role may read.
     pub(super) fn failing(&self, table: &TableInfo, row: &[Datum]) -> String {
-        let shown = table.columns.iter().zip(row).map(|(column, value)| {
+        let visible = self.shown_columns(table);
+        let is_shown = |at: usize| visible.as_ref().is_none_or(|visible| visible.get(at) == Some(&true));
+        let columns = || table.columns.iter().enumerate().filter(|(at, _)| is_shown(*at)).map(|(_, column)| column);
+        let values = row.iter().enumerate().filter(|(at, _)| is_shown(*at)).map(|(_, value)| value);
+        let shown = columns().zip(values).map(|(column, value)| {
             if value.is_null() {
                 return "null".to_owned();
             }
@@ -526,7 +541,14 @@ impl Run<'_> {
                 format!("{}...", syntax::names::clipped(&text, SHOWN_BYTES_MAX))
             }
         });
-        format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "))
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match visible {
+            None => format!("Failing row contains ({shown})."),
+            Some(_) => {
+                let names: Vec<&str> = columns().map(|column| &*column.name).collect();
+                format!("Failing row contains ({}) = ({shown}).", names.join(", "))
+            }
+        }
     }
 
     /// Describes an error about this row, in PostgreSQL's words.
@@ -534,8 +556,13 @@ impl Run<'_> {
         let Some(engine::Error::UniqueViolation { index, .. }) = error.engine() else { return error };
         let def = table.table.indexes().iter().find(|def| def.name == *index);
         let columns: &[usize] = def.map_or(&[], |def| &def.columns);
-        let detail = format!("Key {} already exists.", self.key_text(table, columns, row));
         let name = index.clone();
+        if let Some(visible) = self.shown_columns(table)
+            && !columns.iter().all(|at| visible.get(*at) == Some(&true))
+        {
+            return self.catalog.about(error, table).about_constraint(&name);
+        }
+        let detail = format!("Key {} already exists.", self.key_text(table, columns, row));
         self.catalog.about(error.detail(detail), table).about_constraint(&name)
     }
 

@@ -9,6 +9,7 @@
 use super::run::{RunNeeds, RunOutcome};
 use super::{BoundStatement, Parked, Session, read_only};
 use crate::ddl::owned::check_unused;
+use catalog::acl::Privileges;
 use catalog::rights::{RelationNeed, Rights, role_named};
 use settings::roles::Roles;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -199,6 +200,20 @@ impl Session {
         let is_own = [own, self.authority.session.1].contains(&oid);
         let is_fixed = oid == catalog::OWNER || settings::roles::is_predefined(oid);
         !is_own && !is_fixed && (roles.is_superuser(own) || may_create() && !roles.is_superuser(oid))
+    }
+
+    /// Checks that the role of a new session may connect to the database.
+    ///
+    /// # Errors
+    /// `42501`
+    pub(super) fn check_connect(&mut self) -> SqlResult<()> {
+        self.refresh_authority();
+        let state = self.state();
+        let rights = Rights::new(&state, self.roles_seen(), self.authority.current());
+        rights.check_database(Privileges::CONNECT).map_err(|error| {
+            let message = format!("permission denied for database \"{}\"", catalog::DATABASE);
+            error.with_message(&message).detail("User does not have CONNECT privilege.")
+        })
     }
 
     /// Checks the roles that the settings of a new session name.

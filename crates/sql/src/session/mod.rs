@@ -427,6 +427,7 @@ impl Database {
             watch,
             clock: StageClock::new(TickSource::system()),
         };
+        session.check_connect()?;
         session.check_first_roles()?;
         Ok(session)
     }

@@ -34,6 +34,7 @@ use catalog::{CatalogSnapshot, CatalogState, Relation, SystemColumn, SystemTable
 pub(crate) use functions::all_functions;
 pub(crate) use pg_type::{arguments_of, collation_named};
 pub(crate) use reg::{SnapshotNames, quoted, relation_shown, shown_routine};
+use settings::roles::READ_ALL_STATS;
 use statement::error::SqlResult;
 use syntax::lex::{Keyword, KeywordCategory};
 use types::Kind;
@@ -175,6 +176,24 @@ fn keywords(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
     Ok(())
 }
 
+/// Hides what a session runs from roles that have neither the rights of its role nor those of `pg_read_all_stats`.
+fn hide_statement(source: &SystemContext<'_>, line: &mut [(&'static str, Datum)]) {
+    let Some((_, Datum::Text(user))) = line.iter().find(|(name, _)| *name == "usename") else { return };
+    let roles = &source.snapshot.roles;
+    let viewer = catalog::rights::role_named(roles, &source.env.user);
+    let has = |role| roles.has_rights_of(viewer, role);
+    if roles.is_superuser(viewer) || has(READ_ALL_STATS) || roles.oid_of(user).is_some_and(has) {
+        return;
+    }
+    for (name, value) in line {
+        match *name {
+            "query" => *value = text("<insufficient privilege>"),
+            "client" | "client_addr" => *value = Datum::Null,
+            _ => {}
+        }
+    }
+}
+
 /// Computes the rows of a table.
 ///
 /// # Errors
@@ -188,7 +207,8 @@ pub(crate) fn rows(table: &SystemTable, env: &Env) -> SqlResult<Vec<Box<[Datum]>
     } else if let Some(fill) = filled(&table.schema, &table.name) {
         fill(&source, &mut rows)?;
     } else if let Some(provider) = &snapshot.provider {
-        for line in provider.lines(&table.schema, &table.name) {
+        for mut line in provider.lines(&table.schema, &table.name) {
+            hide_statement(&source, &mut line);
             rows.add(line);
         }
     }
