@@ -206,7 +206,7 @@ impl SqlError {
         match &mut self.0.context {
             Some(inner) => {
                 let inner = inner.clone();
-                self.0.context = Some(format!("{inner}\n{}", context.as_ref()).into());
+                self.0.context = Some(format!("{inner}\n{}", context.as_ref()));
             }
             None => self.0.context = Some(context.as_ref().into()),
         }

@@ -106,7 +106,11 @@ fn a_role_has_its_own_privileges_and_those_of_public() {
 fn a_new_owner_gets_what_the_one_before_had() {
     let list = chain().owned_by(BOB, OWNER);
     assert_eq!(text(&list), "bob=arwdDxt/bob,ann=r*/bob,bob=r*/ann");
-    assert_eq!(text(&chain().without(ANN)), "own=arwdDxt/own");
+    assert_eq!(text(&chain().without(ANN, OWNER)), "own=arwdDxt/own");
+    // What a role has granted by an option that it loses is lost, too.
+    let (mut long, roles) = (chain(), roles());
+    long.grant(item(CAT, BOB, READ, Privileges::NONE), OWNER, &roles).unwrap();
+    assert_eq!(text(&long.without(ANN, OWNER)), "own=arwdDxt/own");
     assert!(chain().names(ANN) && !chain().names(CAT));
 }
 
