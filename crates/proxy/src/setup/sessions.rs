@@ -42,6 +42,9 @@ pub(crate) fn read(settings: &Defaults) -> Result<SessionDefaults, OptionError> 
         if SUPERUSERS.contains(&name) {
             return refused("there it takes a superuser. Set it at the servers, by ALTER DATABASE for instance");
         }
+        if name == "session_authorization" {
+            return refused("it is the role that a client has logged in with");
+        }
         if let Some(rest) = name.strip_prefix("transaction_") {
             return refused(&format!("it is a transaction's. Say default_transaction_{rest}"));
         }

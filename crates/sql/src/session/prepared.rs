@@ -201,7 +201,10 @@ impl Session {
             DiscardTarget::All => {
                 self.close_cursor(None)?;
                 self.settings.reset_all();
-                self.set_setting("session_authorization", None, false)?;
+                // A setting that stays is not reported to the client.
+                if self.settings.show("session_authorization")? != self.user {
+                    self.set_setting("session_authorization", None, false)?;
+                }
                 self.numbers.forget();
                 self.advised.unlock_all();
                 self.deallocate(None)?;

@@ -468,15 +468,12 @@ fn collations(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()>
 }
 
 fn languages(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for (number, name, validator) in
-        [(12, "internal", 2246), (13, "c", 2247), (super::routines::SQL_LANGUAGE, "sql", 2248)]
-    {
+    for (number, name) in [(12, "internal"), (13, "c"), (super::routines::SQL_LANGUAGE, "sql")] {
         rows.add([
             ("oid", oid(number)),
             ("lanname", text(name)),
             ("lanowner", oid(super::server::SUPERUSER)),
             ("lanpltrusted", yes(name == "sql")),
-            ("lanvalidator", oid(validator)),
         ]);
     }
     Ok(())
