@@ -8,7 +8,7 @@ use crate::plan::{ChildMut, Expr, Plan, Typed, children_of_expr_mut, children_of
 use catalog::{Language, Routine, RoutineBody, RoutineResult, Volatility};
 use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
-use syntax::ast::Statement;
+use syntax::ast::{Query, Statement};
 use types::ops::CastContext;
 use types::{Kind, SqlType};
 
@@ -102,14 +102,9 @@ impl<'c> Binder<'c> {
     /// Binds the body of a function as a query over its parameters; `None` if it is more than that.
     fn query_of(&self, routine: &Arc<Routine>) -> SqlResult<Option<Plan>> {
         let (RoutineBody::Text(text) | RoutineBody::Atomic(text)) = &routine.body else { return Ok(None) };
-        let mut statements = syntax::grammar::parse(text)?;
-        let (Some(only), true) = (statements.pop(), statements.is_empty()) else { return Ok(None) };
-        let Statement::Query(query) = &only.statement else { return Ok(None) };
-        let inlining = self.inlining.iter().copied().chain([routine.oid]).collect();
-        let path = routine.path.as_deref().unwrap_or(self.path);
-        let inner = Binder::of_body(routine, self.catalog, path, only.extent.of(text), self.env);
-        let inner = Binder { views: self.views.clone(), inlining, ..inner };
-        let super::BoundQuery { plan, mut columns, names: _ } = inner.query(query, None)?;
+        let Some((query, text)) = only_query(text)? else { return Ok(None) };
+        let inner = self.of_inlined(routine, text);
+        let super::BoundQuery { plan, mut columns, names: _ } = inner.query(&query, None)?;
         if !inner.take_modifies().is_empty() || !inner.take_uses().is_empty() {
             return Ok(None);
         }
@@ -125,32 +120,50 @@ impl<'c> Binder<'c> {
 
     /// Binds the body of a function as an expression over its parameters; `None` if it is more than that.
     fn expression_of(&self, routine: &Arc<Routine>, kind: Kind) -> SqlResult<Option<Expr>> {
-        let (RoutineBody::Text(text) | RoutineBody::Return(text) | RoutineBody::Atomic(text)) = &routine.body;
+        let text = match &routine.body {
+            RoutineBody::Return(text) => {
+                let inner = self.of_inlined(routine, text);
+                let value = inner.expr(&syntax::grammar::expression(text)?, &super::NameScope::default())?;
+                return inner.as_result(value, kind).map(Some);
+            }
+            RoutineBody::Text(text) | RoutineBody::Atomic(text) => text,
+        };
+        let Some((query, text)) = only_query(text)? else { return Ok(None) };
+        let inner = self.of_inlined(routine, text);
+        let super::BoundQuery { plan, columns, names: _ } = inner.query(&query, None)?;
+        let is_alone = inner.take_modifies().is_empty() && inner.take_tables().is_empty();
+        let (Plan::Project { input, columns: mut values }, [column], true) = (plan, &columns[..], is_alone) else {
+            return Ok(None);
+        };
+        let (Plan::Unit, Some(value), true) = (&*input, values.pop(), values.is_empty()) else { return Ok(None) };
+        inner.as_result(Typed::new(value, column.kind), kind).map(Some)
+    }
+
+    /// Returns the binder of a body that is to take the place of a call.
+    fn of_inlined<'b>(&self, routine: &'b Arc<Routine>, text: &'b str) -> Binder<'b>
+    where
+        'c: 'b,
+    {
         let inlining = self.inlining.iter().copied().chain([routine.oid]).collect();
         let path = routine.path.as_deref().unwrap_or(self.path);
         let inner = Binder::of_body(routine, self.catalog, path, text, self.env);
-        let inner = Binder { views: self.views.clone(), inlining, ..inner };
-        let value = if let RoutineBody::Return(text) = &routine.body {
-            inner.expr(&syntax::grammar::expression(text)?, &super::NameScope::default())?
-        } else {
-            let mut statements = syntax::grammar::parse(text)?;
-            let (Some(only), true) = (statements.pop(), statements.is_empty()) else { return Ok(None) };
-            let inner = Binder { text: only.extent.of(text), ..inner };
-            let Statement::Query(query) = &only.statement else { return Ok(None) };
-            let super::BoundQuery { plan, columns, names: _ } = inner.query(query, None)?;
-            let is_alone = inner.take_modifies().is_empty() && inner.take_tables().is_empty();
-            let (Plan::Project { input, columns: mut values }, [column], true) = (plan, &columns[..], is_alone) else {
-                return Ok(None);
-            };
-            let (Plan::Unit, Some(value), true) = (&*input, values.pop(), values.is_empty()) else { return Ok(None) };
-            return inner.as_result(Typed::new(value, column.kind), kind).map(Some);
-        };
-        inner.as_result(value, kind).map(Some)
+        Binder { views: self.views.clone(), inlining, ..inner }
     }
 
     fn as_result(&self, value: Typed, kind: Kind) -> SqlResult<Expr> {
         self.coerce(value, kind.into(), CastContext::Assignment).map(|value| value.expr)
     }
+}
+
+/// Returns the query that a body consists of, and its text; `None` if the body is something else.
+fn only_query(body: &str) -> SqlResult<Option<(Box<Query>, &str)>> {
+    let mut statements = syntax::grammar::parse(body)?;
+    let (Some(only), true) = (statements.pop(), statements.is_empty()) else { return Ok(None) };
+    let text = only.extent.of(body);
+    Ok(match only.statement {
+        Statement::Query(query) => Some((query, text)),
+        _ => None,
+    })
 }
 
 /// Puts the arguments in the places of the parameters. `None` if that would evaluate one too often or not at all.
@@ -207,10 +220,7 @@ fn fill_plan(plan: &mut Plan, values: &[Expr]) -> SqlResult<bool> {
     }
     let mut is_whole = true;
     children_of_plan_mut(plan, &mut |child, _| {
-        is_whole &= match child {
-            ChildMut::Expr(expr) => fill_expr(expr, values)?,
-            ChildMut::Plan(plan) => fill_plan(plan, values)?,
-        };
+        is_whole &= fill_child(child, values)?;
         Ok(())
     })?;
     Ok(is_whole)
@@ -228,13 +238,17 @@ fn fill_expr(expr: &mut Expr, values: &[Expr]) -> SqlResult<bool> {
         _ => true,
     };
     children_of_expr_mut(expr, &mut |child, _| {
-        is_whole &= match child {
-            ChildMut::Expr(expr) => fill_expr(expr, values)?,
-            ChildMut::Plan(plan) => fill_plan(plan, values)?,
-        };
+        is_whole &= fill_child(child, values)?;
         Ok(())
     })?;
     Ok(is_whole)
+}
+
+fn fill_child(child: ChildMut<'_>, values: &[Expr]) -> SqlResult<bool> {
+    match child {
+        ChildMut::Expr(expr) => fill_expr(expr, values),
+        ChildMut::Plan(plan) => fill_plan(plan, values),
+    }
 }
 
 fn has_local(expr: &Expr) -> bool {

@@ -4,7 +4,7 @@
 //! search path and built-in functions compete; of two with the same types the one of the earlier schema counts, and
 //! `pg_catalog` comes first.
 
-use super::sets::has_set;
+use super::sets::check_set_arguments;
 use super::{Binder, Clause, NameScope, NameTarget};
 use crate::plan::{Expr, RoutineCall, SetCall, SetFunction, Typed};
 use catalog::acl::Privileges;
@@ -186,7 +186,7 @@ impl Binder<'_> {
         for (parameter, source) in parameters_of(candidate.routine, style).zip(&candidate.sources) {
             let value = match *source {
                 ArgumentSource::Given(at) => {
-                    let value = given.get_mut(at).and_then(Option::take).ok_or_else(twice)?;
+                    let value = given.get_mut(at).and_then(Option::take).ok_or_else(unmatched)?;
                     self.as_parameter(value, parameter.kind)?
                 }
                 ArgumentSource::Rest(from) => {
@@ -211,7 +211,7 @@ impl Binder<'_> {
     }
 
     fn default_of_parameter(&self, parameter: &catalog::RoutineParameter) -> SqlResult<Typed> {
-        let text = parameter.default.as_deref().ok_or_else(twice)?;
+        let text = parameter.default.as_deref().ok_or_else(unmatched)?;
         let to = SqlType::from(parameter.kind);
         let inner = Binder::new(self.catalog, self.path, text, self.env, Vec::new()).of_stored_text();
         let value = syntax::grammar::expression(text)
@@ -262,20 +262,8 @@ impl Binder<'_> {
         kind: Kind,
         scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
-        let not_here =
-            |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), &call.name));
-        match scope.clause.get() {
-            Clause::Aggregate => {
-                return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());
-            }
-            clause if !clause.allows_sets() => {
-                return not_here(format!("set-returning functions are not allowed in {}", clause.name()));
-            }
-            _ => {}
-        }
-        if arguments.iter().any(|argument| has_set(&argument.expr)) {
-            return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
-        }
+        self.check_set_place(&call.name, scope)?;
+        check_set_arguments(&arguments)?;
         let set = SetCall { function: SetFunction::Routine, arguments: vec![of_call(routine, arguments)] };
         Ok(Typed::new(self.collect_set(set, scope), kind))
     }
@@ -308,7 +296,7 @@ pub(super) fn of_call(routine: Arc<Routine>, arguments: Vec<Typed>) -> Expr {
     Expr::Routine(Box::new(RoutineCall { routine, arguments }))
 }
 
-fn twice() -> SqlError {
+fn unmatched() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "a call whose arguments do not match the parameters")
 }
 

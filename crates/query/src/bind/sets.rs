@@ -73,6 +73,14 @@ pub(super) fn has_set(expr: &Expr) -> bool {
     found
 }
 
+/// # Errors
+/// `0A000` if an argument of a set-returning function is a set itself.
+pub(super) fn check_set_arguments(arguments: &[Typed]) -> SqlResult<()> {
+    refuse!(arguments.iter().any(|argument| has_set(&argument.expr))
+        => "a set among the arguments of a function that returns a set");
+    Ok(())
+}
+
 impl Binder<'_> {
     /// Binds an expression that may not be evaluated for each row, where set-returning functions are illegal.
     ///
@@ -102,25 +110,27 @@ impl Binder<'_> {
         written: &ast::ObjectName,
         scope: &NameScope<'_>,
     ) -> SqlResult<Typed> {
-        let not_here = |what: String| Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), written));
-        match scope.clause.get() {
-            Clause::Aggregate => {
-                return not_here("aggregate function calls cannot contain set-returning function calls".to_owned());
-            }
-            clause if !clause.allows_sets() => {
-                return not_here(format!("set-returning functions are not allowed in {}", clause.name()));
-            }
-            _ => {}
-        }
+        self.check_set_place(written, scope)?;
         let arguments = self.arguments(args, scope)?;
-        if arguments.iter().any(|argument| has_set(&argument.expr)) {
-            return Err(SqlError::unsupported("a set among the arguments of a function that returns a set"));
-        }
+        check_set_arguments(&arguments)?;
         if !fields_of(name).is_empty() {
             return Err(SqlError::unsupported(format_args!("a composite value of {name} here")));
         }
         let (call, kind) = self.set_call(name, arguments).map_err(|error| self.at_name(error, written))?;
         Ok(Typed::new(self.collect_set(call, scope), kind))
+    }
+
+    /// Checks that a set-returning function may be called in the clause that is being bound.
+    ///
+    /// # Errors
+    /// `0A000`
+    pub(super) fn check_set_place(&self, written: &ast::ObjectName, scope: &NameScope<'_>) -> SqlResult<()> {
+        let message = match scope.clause.get() {
+            Clause::Aggregate => "aggregate function calls cannot contain set-returning function calls".to_owned(),
+            clause if clause.allows_sets() => return Ok(()),
+            clause => format!("set-returning functions are not allowed in {}", clause.name()),
+        };
+        Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), written))
     }
 
     /// Adds a call of a set-returning function to those of the query. Returns the column of its values.
