@@ -2,7 +2,10 @@
 //!
 //! **Invariant:** no other file above the engine writes a code.
 
+use locked::Locked;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Mutex;
 
 /// A five-character SQLSTATE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,6 +122,10 @@ impl SqlState {
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
     /// `34000`
     pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
+    /// `38000`
+    pub const EXTERNAL_ROUTINE_EXCEPTION: SqlState = SqlState("38000");
+    /// `39000`
+    pub const EXTERNAL_ROUTINE_INVOCATION_EXCEPTION: SqlState = SqlState("39000");
     /// `3B001`
     pub const INVALID_SAVEPOINT_SPECIFICATION: SqlState = SqlState("3B001");
     /// `3D000`
@@ -241,6 +248,8 @@ impl SqlState {
     pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
     /// `F0000`
     pub const CONFIG_FILE_ERROR: SqlState = SqlState("F0000");
+    /// `P0001`
+    pub const RAISE_EXCEPTION: SqlState = SqlState("P0001");
     /// `XX000`
     pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
 }
@@ -303,6 +312,8 @@ impl SqlState {
         SqlState::INVALID_PASSWORD,
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
         SqlState::INVALID_CURSOR_NAME,
+        SqlState::EXTERNAL_ROUTINE_EXCEPTION,
+        SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION,
         SqlState::INVALID_SAVEPOINT_SPECIFICATION,
         SqlState::INVALID_CATALOG_NAME,
         SqlState::INVALID_SCHEMA_NAME,
@@ -364,6 +375,7 @@ impl SqlState {
         SqlState::DATABASE_DROPPED,
         SqlState::IDLE_SESSION_TIMEOUT,
         SqlState::CONFIG_FILE_ERROR,
+        SqlState::RAISE_EXCEPTION,
         SqlState::INTERNAL_ERROR,
     ];
 
@@ -371,6 +383,32 @@ impl SqlState {
     pub fn of_code(code: &str) -> Option<SqlState> {
         let place = SqlState::ALL.binary_search_by_key(&code, |state| state.0).ok()?;
         SqlState::ALL.get(place).copied()
+    }
+
+    /// Returns the code that a routine raises: one of this file, or one of its own, of five digits and upper-case
+    /// letters. `None` for any other text, and for a code beyond the first 4,096 that the process has met: each is kept
+    /// until its end.
+    pub fn raised(code: &str) -> Option<SqlState> {
+        /// Greatest number of codes that are kept.
+        const KEPT_MAX: usize = 4_096;
+        static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        if let Some(known) = SqlState::of_code(code) {
+            return Some(known);
+        }
+        let is_sign = |sign: u8| sign.is_ascii_digit() || sign.is_ascii_uppercase();
+        if code.len() != 5 || !code.bytes().all(is_sign) {
+            return None;
+        }
+        let mut kept = KEPT.locked_anyway();
+        if let Some(kept) = kept.get(code) {
+            return Some(SqlState(kept));
+        }
+        if KEPT_MAX <= kept.len() {
+            return None;
+        }
+        let code: &'static str = Box::leak(code.into());
+        kept.insert(code);
+        Some(SqlState(code))
     }
 
     /// Returns the class of the code: its first two characters.
@@ -400,5 +438,15 @@ mod tests {
         assert!(SqlState::ALL.is_sorted_by_key(|state| state.0));
         assert!(SqlState::ALL.iter().all(|state| SqlState::of_code(state.0) == Some(*state)));
         assert_eq!(SqlState::of_code("99999"), None);
+    }
+
+    #[test]
+    fn routines_raise_codes_of_their_own() {
+        assert_eq!(SqlState::raised("23505"), Some(SqlState::UNIQUE_VIOLATION));
+        assert_eq!(SqlState::raised("OT001").map(|state| state.0), Some("OT001"));
+        assert_eq!(SqlState::raised("OT001"), SqlState::raised("OT001"));
+        for wrong in ["", "OT01", "ot001", "OT0010", "OT 01", "ÄT01"] {
+            assert_eq!(SqlState::raised(wrong), None, "{wrong}");
+        }
     }
 }

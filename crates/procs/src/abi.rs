@@ -1,0 +1,89 @@
+//! How sandboxed code is entered, and how it calls: names and layouts that both sides must know.
+//!
+//! The contents of the exchange area are those of [`wire`](crate::wire), whatever carries them.
+//!
+//! # Level `wasm`
+//!
+//! A module exports its memory as `memory` and two functions, and imports one:
+//!
+//! ```text
+//! export overtake_area()                  -> i32   address of the exchange area
+//! export overtake_invoke(entry, len: i32) -> i32   runs an entry; len bytes of arguments become so many of the result
+//! import overtake.call(len: i32)          -> i32   len bytes of a request become so many of the answers
+//! ```
+//!
+//! A negative result of `overtake_invoke` is a failure of the code (`38000`). The import `env.abort` of AssemblyScript
+//! is a trap. Any other import is refused when the module is loaded.
+//!
+//! # Levels `process`, `container`, `gvisor`
+//!
+//! An executable finds its channel in the environment variable `OVERTAKE_CHANNEL`: `shared_memory:FD` or
+//! `unix_socket:FD`, a file descriptor that it has inherited. The two sides take turns; the worker begins with `READY`,
+//! then each `INVOKE` is answered by `RETURN` or `FAIL`, after any number of `CALL`, each of which is answered by
+//! `ANSWER` or `ABORT`. After `ABORT` the worker ends the invocation with `FAIL`, whose contents are ignored.
+//!
+//! Shared memory is a file of [`SHARED_BYTES`]: a head of [`HEAD_BYTES`], then the exchange area. Numbers are native
+//! (little endian):
+//!
+//! ```text
+//! offset   0: version of the layout, 1
+//! offset  64: turn: 0 for the host, 1 for the worker. Both wait for it with FUTEX_WAIT (not private), after spinning
+//! offset  68: 1 while the host sleeps; whoever gives it the turn then calls FUTEX_WAKE
+//! offset  72: 1 while the worker sleeps
+//! offset 128: kind of the message in 4 bytes; 132: entry in 4; 136: length in 4
+//! ```
+//!
+//! Over a socket, each message is kind, entry and length in 4 bytes each, little endian, and the contents.
+//!
+//! Called with the argument `--manifest`, an executable prints its manifest and ends.
+
+/// Name of the environment variable with the channel.
+pub const CHANNEL_VARIABLE: &str = "OVERTAKE_CHANNEL";
+/// Bytes before the exchange area in shared memory.
+pub const HEAD_BYTES: usize = 4_096;
+/// Bytes of the shared memory.
+pub const SHARED_BYTES: usize = HEAD_BYTES + crate::wire::AREA_BYTES;
+/// Offset of the turn.
+pub const TURN: usize = 64;
+/// Offset of the mark of a sleeping host.
+pub const HOST_SLEEPS: usize = 68;
+/// Offset of the mark of a sleeping worker.
+pub const WORKER_SLEEPS: usize = 72;
+/// Offset of the message's kind.
+pub const MESSAGE: usize = 128;
+
+/// Kind of a message between host and worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MessageKind {
+    /// Host: run an entry with these arguments.
+    Invoke = 1,
+    /// Host: answers to a call.
+    Answer = 2,
+    /// Host: the invocation must end. The contents are the error's text.
+    Abort = 3,
+    /// Worker: ready for an invocation.
+    Ready = 4,
+    /// Worker: a batch of calls.
+    Call = 5,
+    /// Worker: the result of the invocation.
+    Return = 6,
+    /// Worker: the code has failed. The contents are a text.
+    Fail = 7,
+}
+
+impl MessageKind {
+    /// Returns the kind with this number.
+    pub fn numbered(number: u32) -> Option<MessageKind> {
+        Some(match number {
+            1 => MessageKind::Invoke,
+            2 => MessageKind::Answer,
+            3 => MessageKind::Abort,
+            4 => MessageKind::Ready,
+            5 => MessageKind::Call,
+            6 => MessageKind::Return,
+            7 => MessageKind::Fail,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Calls that stored code makes.
+//!
+//! **Invariant:** a handle is a number of the module's [`Manifest`](crate::Manifest), or of a cursor that the same
+//! invocation has opened. Any other is an error, never another table.
+
+use engine::{Table, Txn};
+use statement::error::SqlResult;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use types::SqlType;
+use types::datum::Datum;
+
+/// Number of a table in the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableHandle(pub u16);
+
+/// Number of a statement in the manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StatementHandle(pub u16);
+
+/// Number of a cursor of this invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CursorHandle(pub u32);
+
+/// Result of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Rows that the statement has changed, or returned.
+    pub rows: u64,
+    /// Cursor over the rows of the result; `None` for a statement without any.
+    pub cursor: Option<CursorHandle>,
+}
+
+/// Level of a notice, as in `RAISE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "PostgreSQL's names")]
+pub enum NoticeLevel {
+    Debug,
+    Log,
+    Info,
+    Notice,
+    Warning,
+}
+
+/// Receiver of a row. It stops the walk by returning `Break`.
+pub type EachRow<'a> = dyn FnMut(&[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
+
+/// Engine as stored code sees it, within one invocation.
+///
+/// Each call is a command of its own within the calling statement. After an error the invocation must end with that
+/// error: its effects are undone as a whole.
+///
+/// # Errors
+/// All calls fail with `39000` for a handle that does not exist, with `42501` if the caller lacks a right, and with
+/// what the same SQL would fail with.
+pub trait EngineCalls {
+    /// Returns the types of the primary key's columns, in the key's order.
+    fn key(&mut self, table: TableHandle) -> SqlResult<Arc<[SqlType]>>;
+
+    /// Returns the types of a table's columns, as the manifest lists them.
+    fn columns(&mut self, table: TableHandle) -> SqlResult<Arc<[SqlType]>>;
+
+    /// Returns the types of a statement's parameters.
+    fn parameters(&mut self, statement: StatementHandle) -> SqlResult<Arc<[SqlType]>>;
+
+    /// Returns the types of a cursor's columns.
+    fn cursor_columns(&mut self, cursor: CursorHandle) -> SqlResult<Arc<[SqlType]>>;
+
+    /// Passes the row with this key to `each`, if there is one; with `locks`, after it is locked as `FOR UPDATE` does.
+    /// Returns true if there is a row.
+    fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool>;
+
+    /// Inserts a row, or updates the listed columns of the row with its key. With `is_new`, only inserts.
+    fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()>;
+
+    /// Deletes the row with this key. Returns true if there was one.
+    fn delete(&mut self, table: TableHandle, key: &[Datum]) -> SqlResult<bool>;
+
+    /// Opens a cursor over the rows whose key begins with these values, in the order of the key.
+    fn scan(&mut self, table: TableHandle, prefix: &[Datum], is_descending: bool) -> SqlResult<CursorHandle>;
+
+    /// Passes the next rows of a cursor to `each`, at most `count`. A row for which `each` breaks is passed again by
+    /// the next call. Returns true if no row is left; the cursor is closed then.
+    fn next(&mut self, cursor: CursorHandle, count: u32, each: &mut EachRow<'_>) -> SqlResult<bool>;
+
+    /// Closes a cursor.
+    fn close(&mut self, cursor: CursorHandle) -> SqlResult<()>;
+
+    /// Executes a statement of the manifest.
+    fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed>;
+
+    /// Sends a notice to the client.
+    fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()>;
+
+    /// Adds a row to the result of a set-returning function.
+    fn emit(&mut self, row: &[Datum]) -> SqlResult<()>;
+
+    /// Returns the types of the result's columns.
+    fn result(&self) -> Arc<[SqlType]>;
+
+    /// Looks whether the invocation must end: it was cancelled, or a time limit is exceeded.
+    ///
+    /// # Errors
+    /// `57014` and the like.
+    fn look(&self) -> SqlResult<()>;
+
+    /// Calls `body` with the transaction and the tables of the manifest, by number, for code that is linked into the
+    /// server. The caller may read and write these tables. Returns false where there is no engine, as in tests.
+    fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool>;
+}
+
+/// Code that uses the engine without SQL.
+pub type DirectBody<'a> = dyn FnMut(&Txn<'_>, &[Arc<Table>]) -> SqlResult<()> + 'a;

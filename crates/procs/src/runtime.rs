@@ -1,0 +1,136 @@
+//! Levels that run code.
+//!
+//! **Invariant:** an instance belongs to one tenant from its creation to its end. One whose invocation has failed is
+//! dropped, because nobody knows its state.
+
+use crate::calls::EngineCalls;
+use crate::level::{ArtifactKind, Channel, Level};
+use sha2::{Digest, Sha256};
+use statement::error::SqlResult;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use types::SqlType;
+use types::datum::Datum;
+
+/// Code of a module in one form.
+#[derive(Clone)]
+pub struct Artifact {
+    kind: ArtifactKind,
+    bytes: Arc<[u8]>,
+    digest: [u8; 32],
+}
+
+impl Artifact {
+    /// Creates an artifact. The bytes of a native one are its name in the registry.
+    pub fn new(kind: ArtifactKind, bytes: impl Into<Arc<[u8]>>) -> Artifact {
+        let bytes = bytes.into();
+        let digest = Sha256::digest(&bytes).into();
+        Artifact { kind, bytes, digest }
+    }
+
+    /// Returns the kind.
+    pub fn kind(&self) -> ArtifactKind {
+        self.kind
+    }
+
+    /// Returns the code.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// Returns the SHA-256 of the code.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+}
+
+impl fmt::Debug for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} artifact of {} bytes", self.kind, self.bytes.len())
+    }
+}
+
+/// Owner of instances: no two share a pool, a ring, or memory. The OID of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(pub u32);
+
+/// Limits of one invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Greatest time from the beginning to the end, engine calls included. `None` leaves it to `statement_timeout`.
+    pub time: Option<Duration>,
+    /// Greatest memory of an instance, in bytes.
+    pub memory: u64,
+    /// Greatest number of rows that calls may read, change or emit.
+    pub rows: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { time: None, memory: 64 << 20, rows: None }
+    }
+}
+
+/// Answer of a level to the question whether it can run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Ready,
+    /// It cannot, for this reason.
+    Missing(String),
+}
+
+/// Level of isolation on this machine.
+pub trait Runtime: Send + Sync + fmt::Debug {
+    /// Returns the level.
+    fn level(&self) -> Level;
+
+    /// Returns whether the level can run code here. Probed once, when the server starts.
+    fn availability(&self) -> Availability;
+
+    /// Loads an artifact of the level's kind: verifies and compiles it. May take long, so it ticks the statement's
+    /// pulse.
+    ///
+    /// # Errors
+    /// `0A000` with the reason if the level is missing; `42P13` for code that is no such artifact.
+    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>>;
+}
+
+/// Loaded code.
+pub trait Program: Send + Sync + fmt::Debug {
+    /// Creates an instance, whose memory nobody else has used or whose former contents are gone.
+    ///
+    /// # Errors
+    /// `0A000` for a channel that the level does not have; `53000` and the like if resources are short; `57014` if the
+    /// statement is cancelled.
+    fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>>;
+}
+
+/// Arguments of an invocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// Number of the entry in the manifest.
+    pub entry: u16,
+    /// Rows of arguments, at most [`crate::wire::BATCH_MAX`].
+    pub rows: &'a [&'a [Datum]],
+    /// Types of the arguments.
+    pub arguments: &'a [SqlType],
+    /// Types of the result's columns.
+    pub result: &'a [SqlType],
+    /// Limits of the invocation.
+    pub limits: Limits,
+}
+
+/// Instance of a program, which runs one invocation at a time.
+pub trait Instance: Send {
+    /// Runs an invocation, and returns the rows of the result. Emitted rows have gone to `engine` before.
+    ///
+    /// While the code runs, the instance looks at [`EngineCalls::look`] at least every 10 ms, and ends the code within
+    /// 100 ms of an error. After an error the caller drops the instance.
+    ///
+    /// # Errors
+    /// The error of an engine call, unchanged; `57014` for a time limit; `53200` for the memory limit; `38000` if the
+    /// code crashes; `39000` if it breaks the protocol.
+    fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>>;
+}

@@ -1,0 +1,85 @@
+//! All levels of a server, and the code that they have loaded.
+//!
+//! **Invariant:** code runs at the level it was told to, or not at all.
+
+use crate::level::Level;
+use crate::native::NativeRuntime;
+use crate::runtime::{Artifact, Availability, Program, Runtime};
+use locked::Locked;
+use statement::error::{SqlError, SqlResult};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Greatest number of programs that are kept.
+const KEPT_MAX: usize = 256;
+
+/// Level and digest of a program.
+type ProgramKey = (Level, [u8; 32]);
+
+/// Levels of a server.
+#[derive(Debug)]
+pub struct Runtimes {
+    runtimes: Vec<Arc<dyn Runtime>>,
+    programs: Mutex<HashMap<ProgramKey, Arc<dyn Program>>>,
+}
+
+impl Default for Runtimes {
+    /// Returns the level `native`, without modules.
+    fn default() -> Runtimes {
+        Runtimes::new(vec![Arc::new(NativeRuntime::new(Vec::new()))])
+    }
+}
+
+impl Runtimes {
+    /// Creates the levels of a server.
+    pub fn new(runtimes: Vec<Arc<dyn Runtime>>) -> Runtimes {
+        Runtimes { runtimes, programs: Mutex::default() }
+    }
+
+    /// Returns whether each level can run code here.
+    pub fn levels(&self) -> impl Iterator<Item = (Level, Availability)> + '_ {
+        Level::ALL.into_iter().map(|level| (level, self.availability(level)))
+    }
+
+    /// Returns whether a level can run code here.
+    pub fn availability(&self, level: Level) -> Availability {
+        match self.runtime(level) {
+            Some(runtime) => runtime.availability(),
+            None => Availability::Missing("this server was built without it".to_owned()),
+        }
+    }
+
+    fn runtime(&self, level: Level) -> Option<&Arc<dyn Runtime>> {
+        self.runtimes.iter().find(|runtime| runtime.level() == level)
+    }
+
+    /// Returns the program of an artifact, which is loaded if that was not done before.
+    ///
+    /// # Errors
+    /// `0A000` with the reason if the level is missing; those of [`Runtime::load`].
+    pub fn program(&self, level: Level, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        let runtime = match (self.runtime(level), self.availability(level)) {
+            (Some(runtime), Availability::Ready) => runtime,
+            (_, Availability::Missing(reason)) => return Err(missing(level, &reason)),
+            (None, Availability::Ready) => return Err(missing(level, "it is not part of this server")),
+        };
+        let key = (level, artifact.digest());
+        if let Some(program) = self.programs.locked_anyway().get(&key) {
+            return Ok(Arc::clone(program));
+        }
+        // Loading takes long, so others go on meanwhile; two that load the same code keep one of both.
+        let program = runtime.load(artifact)?;
+        let mut programs = self.programs.locked_anyway();
+        if KEPT_MAX <= programs.len() {
+            programs.clear();
+        }
+        Ok(Arc::clone(programs.entry(key).or_insert(program)))
+    }
+}
+
+/// Returns the error for a level that cannot run here.
+fn missing(level: Level, reason: &str) -> SqlError {
+    SqlError::unsupported(format!("isolation level \"{level}\" on this machine"))
+        .detail(reason)
+        .hint("The view overtake.isolation_levels lists the levels that this server can run.")
+}

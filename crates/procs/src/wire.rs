@@ -1,0 +1,273 @@
+//! Calls and invocations as bytes: the one format of every sandboxed level.
+//!
+//! Both sides use one *exchange area* of [`AREA_BYTES`]: part of the guest's memory at level `wasm`, of a mapping at
+//! `process` and above, of a page range in a virtual machine. Over a socket, the same bytes follow their length.
+//!
+//! An **invocation** fills the area with arguments, and the code replaces them by its result:
+//!
+//! ```text
+//! arguments, result: rows in 4 bytes, columns in 2, values row by row (see `format`)
+//! ```
+//!
+//! A scalar function gets one or more rows of arguments (at most 1,024) and returns as many rows of one column. A
+//! procedure gets one row and returns at most one. A set-returning function gets one row and returns any number; rows
+//! that do not fit are emitted by calls.
+//!
+//! A **request** is a batch of calls, one behind the other; the area then holds their **answers**, one behind the
+//! other. The first error ends the invocation: nothing is answered.
+//!
+//! | call | code | fields | answer |
+//! |---|---:|---|---|
+//! | get | 1 | flags in 1 (bit 0: lock the row), table in 2, values of the key | 0, or 1 and the values of the columns |
+//! | put | 2 | flags in 1 (bit 0: insert only), table in 2, values of the columns | |
+//! | delete | 3 | table in 2, values of the key | 0 or 1 |
+//! | scan | 4 | flags in 1 (bit 0: descending), table in 2, number of values in 2, first values of the key | cursor in 4 |
+//! | next | 5 | cursor in 4, greatest number of rows in 4 | as a result, then 1 if no row is left, else 0 |
+//! | close | 6 | cursor in 4 | |
+//! | execute | 7 | statement in 2, values of the parameters | rows in 8, then 0, or 1 and a cursor in 4 |
+//! | notice | 8 | level in 1 (0 debug, 1 log, 2 info, 3 notice, 4 warning), text | |
+//! | raise | 9 | SQLSTATE in 5, then message, detail and hint as texts, empty for none | never |
+//! | emit | 10 | as a result | |
+//!
+//! **Invariant:** an answer never exceeds the area: rows of `next` that do not fit are left for the next call, and any
+//! other answer beyond it is `54000`.
+
+use crate::calls::{CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle};
+use crate::format::{WireReader, garbled, put};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use std::ops::ControlFlow;
+use types::SqlType;
+use types::datum::Datum;
+
+/// Bytes of the exchange area.
+pub const AREA_BYTES: usize = 1 << 20;
+/// Greatest number of rows of arguments in one invocation.
+pub const BATCH_MAX: usize = 1_024;
+/// Bytes of an answer besides rows: those that `next` leaves free for its end.
+const END_BYTES: usize = 16;
+
+/// Kinds of calls, by their codes.
+#[allow(missing_docs, reason = "the table of this module")]
+pub mod code {
+    pub const GET: u8 = 1;
+    pub const PUT: u8 = 2;
+    pub const DELETE: u8 = 3;
+    pub const SCAN: u8 = 4;
+    pub const NEXT: u8 = 5;
+    pub const CLOSE: u8 = 6;
+    pub const EXECUTE: u8 = 7;
+    pub const NOTICE: u8 = 8;
+    pub const RAISE: u8 = 9;
+    pub const EMIT: u8 = 10;
+}
+
+/// Returns the error for a message that does not fit the area.
+fn too_large(what: &str) -> SqlError {
+    let message = format!("{what} of the routine exceeds {} kB", AREA_BYTES >> 10);
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
+
+fn check_fits(bytes: &[u8], what: &str) -> SqlResult<()> {
+    if AREA_BYTES < bytes.len() { Err(too_large(what)) } else { Ok(()) }
+}
+
+/// Writes rows of values of these types behind `out`.
+fn put_rows(rows: &[&[Datum]], columns: &[SqlType], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(rows.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(columns.len() as u16).to_le_bytes());
+    for row in rows {
+        for (value, of) in row.iter().zip(columns) {
+            put(value, *of, out);
+        }
+    }
+}
+
+/// Writes the arguments of an invocation, in place of what `out` holds.
+///
+/// # Errors
+/// `54000` if they exceed the area.
+pub fn put_arguments(rows: &[&[Datum]], columns: &[SqlType], out: &mut Vec<u8>) -> SqlResult<()> {
+    out.clear();
+    put_rows(rows, columns, out);
+    check_fits(out, "an argument")
+}
+
+/// Reads rows of values of these types, and passes each to `each`.
+fn rows_of(
+    reader: &mut WireReader<'_>,
+    columns: &[SqlType],
+    each: &mut dyn FnMut(Vec<Datum>) -> SqlResult<()>,
+) -> SqlResult<()> {
+    let count = reader.u32()?;
+    let width = usize::from(reader.u16()?);
+    if width != columns.len() && count != 0 {
+        return Err(garbled(&format!("rows of {width} columns instead of {}", columns.len())));
+    }
+    for _ in 0..count {
+        // A row without columns takes no bytes, so their number bounds nothing.
+        pulse::tick(pulse::ITEM)?;
+        each(columns.iter().map(|column| reader.datum(*column)).collect::<SqlResult<_>>()?)?;
+    }
+    Ok(())
+}
+
+/// Reads the result of an invocation.
+///
+/// # Errors
+/// `39000` for bytes that do not follow the format; `42804` and the like for values that are not of these types.
+pub fn result(bytes: &[u8], columns: &[SqlType]) -> SqlResult<Vec<Vec<Datum>>> {
+    let mut reader = WireReader::new(bytes);
+    let mut all = Vec::new();
+    rows_of(&mut reader, columns, &mut |row| {
+        all.push(row);
+        Ok(())
+    })?;
+    if reader.is_empty() { Ok(all) } else { Err(garbled("bytes after the result")) }
+}
+
+/// Executes a batch of calls. Writes the answers in place of what `answer` holds.
+///
+/// # Errors
+/// That of the first call that fails, with which the invocation must end; `39000` for bytes that do not follow the
+/// format.
+pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>) -> SqlResult<()> {
+    answer.clear();
+    let mut reader = WireReader::new(request);
+    if reader.is_empty() {
+        return Err(garbled("an empty request"));
+    }
+    while !reader.is_empty() {
+        serve_one(engine, &mut reader, answer)?;
+        check_fits(answer, "an answer to a call")?;
+    }
+    Ok(())
+}
+
+fn values(reader: &mut WireReader<'_>, of: &[SqlType]) -> SqlResult<Vec<Datum>> {
+    of.iter().map(|one| reader.datum(*one)).collect()
+}
+
+/// Reads a byte of flags, of which only bit 0 is known.
+fn flag(reader: &mut WireReader<'_>) -> SqlResult<bool> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        flags => Err(garbled(&format!("unknown flags {flags:#x}"))),
+    }
+}
+
+fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: &mut Vec<u8>) -> SqlResult<()> {
+    match reader.u8()? {
+        code::GET => {
+            let locks = flag(reader)?;
+            let table = TableHandle(reader.u16()?);
+            let key = values(reader, &engine.key(table)?)?;
+            let columns = engine.columns(table)?;
+            let begin = answer.len();
+            answer.push(1);
+            let is_found = engine.get(table, &key, locks, &mut |row| {
+                row.iter().zip(&*columns).for_each(|(value, of)| put(value, *of, answer));
+                Ok(ControlFlow::Break(()))
+            })?;
+            if !is_found {
+                answer.truncate(begin);
+                answer.push(0);
+            }
+        }
+        code::PUT => {
+            let is_new = flag(reader)?;
+            let table = TableHandle(reader.u16()?);
+            let row = values(reader, &engine.columns(table)?)?;
+            engine.put(table, &row, is_new)?;
+        }
+        code::DELETE => {
+            let table = TableHandle(reader.u16()?);
+            let key = values(reader, &engine.key(table)?)?;
+            let was_there = engine.delete(table, &key)?;
+            answer.push(u8::from(was_there));
+        }
+        code::SCAN => {
+            let is_descending = flag(reader)?;
+            let table = TableHandle(reader.u16()?);
+            let count = usize::from(reader.u16()?);
+            let key = engine.key(table)?;
+            let key = key.get(..count).ok_or_else(|| garbled("more values than the key has columns"))?;
+            let prefix = values(reader, key)?;
+            let cursor = engine.scan(table, &prefix, is_descending)?;
+            answer.extend_from_slice(&cursor.0.to_le_bytes());
+        }
+        code::NEXT => next(engine, CursorHandle(reader.u32()?), reader.u32()?, answer)?,
+        code::CLOSE => engine.close(CursorHandle(reader.u32()?))?,
+        code::EXECUTE => {
+            let statement = StatementHandle(reader.u16()?);
+            let parameters = values(reader, &engine.parameters(statement)?)?;
+            let executed = engine.execute(statement, &parameters)?;
+            answer.extend_from_slice(&executed.rows.to_le_bytes());
+            answer.push(u8::from(executed.cursor.is_some()));
+            if let Some(cursor) = executed.cursor {
+                answer.extend_from_slice(&cursor.0.to_le_bytes());
+            }
+        }
+        code::NOTICE => {
+            let level = match reader.u8()? {
+                0 => NoticeLevel::Debug,
+                1 => NoticeLevel::Log,
+                2 => NoticeLevel::Info,
+                3 => NoticeLevel::Notice,
+                4 => NoticeLevel::Warning,
+                level => return Err(garbled(&format!("{level} is the level of no notice"))),
+            };
+            engine.notice(level, reader.text()?)?;
+        }
+        code::RAISE => return Err(raised(reader)?),
+        code::EMIT => {
+            let columns = engine.result();
+            rows_of(reader, &columns, &mut |row| engine.emit(&row))?;
+        }
+        code => return Err(garbled(&format!("{code} is the code of no call"))),
+    }
+    Ok(())
+}
+
+/// Writes the next rows of a cursor, as many as fit.
+fn next(engine: &mut dyn EngineCalls, cursor: CursorHandle, count: u32, answer: &mut Vec<u8>) -> SqlResult<()> {
+    let columns = engine.cursor_columns(cursor)?;
+    let begin = answer.len();
+    answer.extend_from_slice(&0_u32.to_le_bytes());
+    answer.extend_from_slice(&(columns.len() as u16).to_le_bytes());
+    let mut rows = 0_u32;
+    let is_over = engine.next(cursor, count, &mut |row| {
+        let before = answer.len();
+        row.iter().zip(&*columns).for_each(|(value, of)| put(value, *of, answer));
+        if answer.len() + END_BYTES <= AREA_BYTES {
+            rows += 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        answer.truncate(before);
+        // The row waits for an answer of its own, unless this one has nothing else.
+        if rows == 0 { Err(too_large("a row")) } else { Ok(ControlFlow::Break(())) }
+    })?;
+    if let Some(place) = answer.get_mut(begin..begin + 4) {
+        place.copy_from_slice(&rows.to_le_bytes());
+    }
+    answer.push(u8::from(is_over));
+    Ok(())
+}
+
+/// Reads the error that code raises.
+fn raised(reader: &mut WireReader<'_>) -> SqlResult<SqlError> {
+    let state = reader.array::<5>()?;
+    let (message, detail, hint) = (reader.text()?, reader.text()?, reader.text()?);
+    let known = std::str::from_utf8(&state).ok().and_then(SqlState::raised);
+    // An error that begins with 00, 01 or 02 would be none.
+    let known = known.filter(|state| !matches!(state.class(), "00" | "01" | "02"));
+    let mut error = SqlError::new(known.unwrap_or(SqlState::RAISE_EXCEPTION), message);
+    if !detail.is_empty() {
+        error = error.detail(detail);
+    }
+    if !hint.is_empty() {
+        error = error.hint(hint);
+    }
+    Ok(error)
+}
