@@ -6,6 +6,7 @@
 
 mod advisory;
 mod aggregate;
+mod code;
 mod conflict;
 mod constraints;
 pub(crate) mod copy;

@@ -291,6 +291,7 @@ impl Session {
                 if !self.is_parked {
                     self.end_sleep();
                     self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
+                    self.notices.extend(env.code.take_notices());
                 }
                 for (name, value, is_local) in env.take_asked() {
                     if !self.is_parked {
@@ -304,6 +305,7 @@ impl Session {
                 self.is_parked = false;
                 self.end_sleep();
                 self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
+                self.notices.extend(env.code.take_notices());
                 drop(env.take_asked());
                 // Without an error of the statement itself, the wait has failed.
                 let has_waited = was_parked && told.is_none();
