@@ -56,7 +56,8 @@ pub(crate) fn call(
     let pointer: NonNull<dyn EngineCalls + '_> = NonNull::from(engine);
     // SAFETY: only the lifetime changes. The guard removes the pointer from the store before this function returns or
     // unwinds, while the engine is still borrowed.
-    let pointer = unsafe { mem::transmute::<NonNull<dyn EngineCalls + '_>, NonNull<dyn EngineCalls + 'static>>(pointer) };
+    let pointer =
+        unsafe { mem::transmute::<NonNull<dyn EngineCalls + '_>, NonNull<dyn EngineCalls + 'static>>(pointer) };
     let guard = LentGuard(store);
     guard.0.data_mut().lent = Lent(Some(pointer));
     function.call(&mut *guard.0, parameters)

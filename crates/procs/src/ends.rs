@@ -60,6 +60,5 @@ pub fn not_loadable(reason: &str) -> SqlError {
 
 /// Returns the error for a limit of the server that is reached, such as that of instances.
 pub fn exhausted(what: &str, limit: usize) -> SqlError {
-    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("too many {what}"))
-        .detail(format!("The limit is {limit}."))
+    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("too many {what}")).detail(format!("The limit is {limit}."))
 }

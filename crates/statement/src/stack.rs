@@ -124,7 +124,11 @@ pub fn fitting<R>(is_deep: bool, f: impl FnOnce() -> R) -> R {
 pub fn with_bytes<R>(bytes: usize, f: impl FnOnce() -> R) -> SqlResult<R> {
     match stacker::remaining_stack() {
         Some(left) if left < bytes.saturating_add(RESERVE_BYTES) => {
-            if is_large() { Err(exceeded()) } else { Ok(on_large(f)) }
+            if is_large() {
+                Err(exceeded())
+            } else {
+                Ok(on_large(f))
+            }
         }
         _ => Ok(f()),
     }

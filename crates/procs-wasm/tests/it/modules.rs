@@ -23,15 +23,13 @@ fn state(error: &SqlError) -> &'static str {
     error.state().0
 }
 
-#[test]
-fn an_entry_returns_its_result() {
+pub fn an_entry_returns_its_result() {
     assert_eq!(run("local.get $len", Limits::default()).expect("a result"), [[Datum::Int8(7)]]);
     let added = "(i64.store (i32.const 7) (i64.add (i64.load (i32.const 7)) (i64.const 35))) local.get $len";
     assert_eq!(run(added, Limits::default()).expect("a result"), [[Datum::Int8(42)]]);
 }
 
-#[test]
-fn a_module_may_import_the_engine_alone() {
+pub fn a_module_may_import_the_engine_alone() {
     for import in [
         "(import \"wasi_snapshot_preview1\" \"clock_time_get\" (func (param i32 i64 i32) (result i32)))",
         "(import \"overtake\" \"call\" (func (param i64) (result i32)))",
@@ -59,8 +57,7 @@ fn exec() -> procs::Artifact {
     procs::Artifact::new(procs::ArtifactKind::Exec, b"\0asm\x01\0\0\0".to_vec())
 }
 
-#[test]
-fn the_area_must_be_within_the_memory() {
+pub fn the_area_must_be_within_the_memory() {
     let text = module("local.get $len");
     for area in ["65536", "65537", "-1", "1114111"] {
         let text = text.replacen("(result i32) (i32.const 0)", &format!("(result i32) (i32.const {area})"), 1);
@@ -69,8 +66,7 @@ fn the_area_must_be_within_the_memory() {
     }
 }
 
-#[test]
-fn a_trap_is_an_error_with_its_reason() {
+pub fn a_trap_is_an_error_with_its_reason() {
     for (body, reason) in [
         ("unreachable", "wasm `unreachable` instruction executed"),
         ("(i32.load (i32.const -4))", "out of bounds memory access"),
@@ -91,16 +87,14 @@ fn a_trap_is_an_error_with_its_reason() {
     assert_eq!(state(&error), "39000");
 }
 
-#[test]
-fn a_deep_guest_ends_on_a_small_stack_too() {
+pub fn a_deep_guest_ends_on_a_small_stack_too() {
     let body = "(call $invoke (local.get $entry) (local.get $len)) (i32.add (i32.const 1))";
     let small = thread::Builder::new().stack_size(256 << 10);
     let error = small.spawn(move || run(body, Limits::default())).expect("a thread").join().expect("no overflow");
     assert_eq!(state(&error.expect_err("too deep")), "38000");
 }
 
-#[test]
-fn an_instance_ends_with_its_first_error() {
+pub fn an_instance_ends_with_its_first_error() {
     let body = "(if (i64.eq (i64.load (i32.const 7)) (i64.const 1)) (then unreachable)) local.get $len";
     let (limits, mut engine) = (Limits::default(), ModelEngine::default());
     let mut instance = open(&module(body), limits).expect("an instance");
@@ -109,8 +103,7 @@ fn an_instance_ends_with_its_first_error() {
     assert_eq!(state(&invoke(&mut *instance, 2, limits, &mut engine).expect_err("spent")), "XX000");
 }
 
-#[test]
-fn a_call_needs_a_length_within_the_area() {
+pub fn a_call_needs_a_length_within_the_area() {
     for len in [-1, 1_048_577, 0, i32::MIN] {
         let error = run(&format!("(call $call (i32.const {len}))"), Limits::default()).expect_err("refused");
         assert_eq!(state(&error), "39000", "{}", error.message());
@@ -123,22 +116,21 @@ fn a_call_needs_a_length_within_the_area() {
     assert_eq!(state(&open(&text, Limits::default()).map(|_| ()).expect_err("no engine")), "39000");
 }
 
-#[test]
-fn memory_and_tables_are_limited() {
+pub fn memory_and_tables_are_limited() {
     let body = "(loop $more (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) local.get $len";
     let limits = Limits { memory: 8 << 20, ..Limits::default() };
     let error = run(body, limits).expect_err("a bomb");
     assert_eq!(state(&error), "53200");
     assert_eq!(error.detail_text(), Some("An instance may use 8192 kB."));
-    let error = open(&module("local.get $len"), Limits { memory: 1 << 20, ..limits }).map(|_| ()).expect_err("too small");
+    let error =
+        open(&module("local.get $len"), Limits { memory: 1 << 20, ..limits }).map(|_| ()).expect_err("too small");
     assert_eq!(state(&error), "53200");
     let body = "(loop $more (br_if $more (i32.ne (table.grow $table (ref.null func) (i32.const 1000)) (i32.const -1))))
         local.get $len";
     assert_eq!(state(&run(body, limits).expect_err("a bomb")), "53200");
 }
 
-#[test]
-fn an_endless_loop_ends_by_its_limit_and_by_a_cancel() {
+pub fn an_endless_loop_ends_by_its_limit_and_by_a_cancel() {
     let limits = Limits { time: Some(Duration::from_millis(30)), ..Limits::default() };
     let error = run("(loop $again (br $again)) unreachable", limits).expect_err("endless");
     assert_eq!(state(&error), "57014");
@@ -167,8 +159,7 @@ fn an_endless_loop_ends_by_its_limit_and_by_a_cancel() {
 
 /// A guest fills its whole memory, its global and its table; no later guest finds anything of it in any slot, of the same
 /// module or of another.
-#[test]
-fn a_slot_is_empty_when_it_is_used_again() {
+pub fn a_slot_is_empty_when_it_is_used_again() {
     let body = "(drop (memory.grow (i32.const 400)))
         (if (i64.eq (i64.load (i32.const 7)) (i64.const 1)) (then
             (memory.fill (i32.const 0) (i32.const 0x5a) (i32.mul (memory.size) (i32.const 65536)))
@@ -207,8 +198,7 @@ fn a_slot_is_empty_when_it_is_used_again() {
     }
 }
 
-#[test]
-fn instances_are_limited() {
+pub fn instances_are_limited() {
     let text = module("local.get $len");
     let program = load_into(&small_runtime(), &text).expect("a module");
     let mut all = Vec::new();
