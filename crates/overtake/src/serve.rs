@@ -3,6 +3,7 @@
 //! **Invariant:** the housekeeping runs as long as sessions do, because waits end by it.
 
 mod analytics;
+mod code;
 mod starvation;
 
 use analytics::{AnalyticsSettings, ClassRuntimes};
@@ -63,7 +64,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     // The class_runtimes outlive the network's threads, on which sessions end.
     let class_runtimes = ClassRuntimes::start(&engine, class_runtimes, watch)?;
     views.schedule_by(class_runtimes.scheduling());
-    let database = database.with_analytics(class_runtimes.analytics());
+    let database = database.with_analytics(class_runtimes.analytics()).with_runtimes(code::runtimes());
     if is_handed_over {
         config.dispatch = Dispatch::Worker;
     }

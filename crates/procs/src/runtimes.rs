@@ -77,6 +77,34 @@ impl Runtimes {
     }
 }
 
+/// Level that cannot run on this machine.
+#[derive(Debug)]
+pub struct MissingRuntime {
+    level: Level,
+    reason: String,
+}
+
+impl MissingRuntime {
+    /// Creates a level that refuses all code for this reason.
+    pub fn new(level: Level, reason: impl Into<String>) -> Arc<dyn Runtime> {
+        Arc::new(MissingRuntime { level, reason: reason.into() })
+    }
+}
+
+impl Runtime for MissingRuntime {
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn availability(&self) -> Availability {
+        Availability::Missing(self.reason.clone())
+    }
+
+    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        Err(missing(self.level, &self.reason))
+    }
+}
+
 /// Returns the error for a level that cannot run here.
 fn missing(level: Level, reason: &str) -> SqlError {
     SqlError::unsupported(format!("isolation level \"{level}\" on this machine"))

@@ -51,7 +51,8 @@ impl NativeModule for Bank {
         entry forge
         entry raise_all
         entry broken
-        entry twice"
+        entry twice
+        entry divide"
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
@@ -111,6 +112,14 @@ impl NativeModule for Bank {
                 engine.put(ACCOUNTS, &[Datum::Int4(50), Datum::Int8(1)], true)?;
                 Ok(Vec::new())
             }
+            // divide(by) returns 100 / by.
+            (10, [Datum::Int4(by)]) => {
+                engine.notice(NoticeLevel::Notice, &format!("by {by}"))?;
+                let divided = 100_i32.checked_div(*by);
+                divided
+                    .map(|value| vec![Datum::Int4(value)])
+                    .ok_or_else(|| SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"))
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -143,7 +152,8 @@ const SET_UP: &str = "
         entry forge
         entry raise_all
         entry broken
-        entry twice$$ artifact native 'bank';
+        entry twice
+        entry divide$$ artifact native 'bank';
     create function transfer(int, int, bigint) returns bigint language native as 'bank';
     create function total(out sum bigint, out count bigint) language native stable as 'bank', 'total';
     create function all_accounts() returns table (id int, balance bigint) language native as 'bank', 'all';
@@ -154,6 +164,7 @@ const SET_UP: &str = "
     create function raise_all(bigint) returns bigint language native as 'bank', 'raise_all';
     create function stable_raise(bigint) returns bigint language native stable as 'bank', 'raise_all';
     create function broken() returns int language native as 'bank', 'broken';
+    create function divide(int) returns int language native immutable strict as 'bank';
     create procedure twice() language native as 'bank', 'twice';";
 
 /// Rows as text, or the error's code and message.
@@ -268,6 +279,37 @@ fn code_has_the_rights_of_its_caller() {
         let said = shown(clerk, statement);
         assert_eq!(said, wanted, "{statement}");
     }
+}
+
+/// Goal: calls that are made for many rows at once have the values, errors and notices of calls row by row.
+#[test]
+fn calls_for_many_rows_are_as_calls_one_by_one() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    support::run(session, "create table n (x int); insert into n select generate_series(-3000, 3000)").unwrap();
+    let zero = "22012 division by zero";
+    for (statement, wanted) in [
+        ("select sum(plus(x, 1)), count(plus(x, null)) from n", "6001,0"),
+        ("select count(*) from n where plus(x, 1) = x + 1", "6001"),
+        ("select plus(plus(x, 1), 1) from n where x = 7", "9"),
+        ("select plus(x, 1) + plus(x, 2) from n where x in (1, 2) order by x", "5 7"),
+        ("select divide(x) from n", zero),
+        ("select divide(x) from (select x from n order by x desc) s limit 3", "0 0 0"),
+        ("select count(d) from (select divide(x) d from (select x from n order by x desc) s limit 3000) t", "3000"),
+        ("select count(d) from (select divide(x) d from (select x from n order by x desc) s limit 3001) t", zero),
+        ("select sum(case when x = 0 then 0 else divide(x) end) from n", "0"),
+        ("select count(*) from n where x <> 0 and divide(x) = 50", "1"),
+        ("select count(divide(nullif(x, 0))) from n", "6000"),
+        ("select sum(divide(x)) filter (where x = 4) from n where x between 1 and 10", "25"),
+        ("select x, sum(plus(x, 1)) from n where x < -2998 group by x order by x", "-3000,-2999 -2999,-2998"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+    session.take_notices();
+    assert_eq!(shown(session, "select divide(x) from (values (1), (2), (0)) v(x)"), zero);
+    let notices: Vec<_> = session.take_notices().into_iter().map(|(_, one)| one.message().to_owned()).collect();
+    assert_eq!(notices, ["by 1", "by 2", "by 0"]);
 }
 
 #[test]

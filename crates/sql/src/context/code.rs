@@ -32,7 +32,7 @@ pub(crate) type CodeNotice = (&'static str, SqlError);
 pub(crate) struct SessionCode {
     runtimes: Arc<Runtimes>,
     /// Stage clock of the session; `None` for a query that goes on beside it.
-    pub(crate) clock: Option<Arc<StageClock>>,
+    clock: Mutex<Option<Arc<StageClock>>>,
     modules: Mutex<HashMap<(u32, Arc<str>), KeptModule>>,
     instances: Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>,
     has_notices: AtomicBool,
@@ -91,7 +91,17 @@ impl fmt::Debug for SessionCode {
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
         let (modules, instances, has_notices, notices) = Default::default();
-        Arc::new(SessionCode { runtimes, clock, modules, instances, has_notices, notices })
+        Arc::new(SessionCode { runtimes, clock: Mutex::new(clock), modules, instances, has_notices, notices })
+    }
+
+    /// Returns the stage clock that runs.
+    pub(crate) fn clock(&self) -> Option<Arc<StageClock>> {
+        self.clock.locked_anyway().clone()
+    }
+
+    /// Sets the stage clock that runs from now on.
+    pub(crate) fn clock_by(&self, clock: &Arc<StageClock>) {
+        *self.clock.locked_anyway() = Some(Arc::clone(clock));
     }
 
     /// Returns the levels of the server.
@@ -124,6 +134,16 @@ impl SessionCode {
             notices.push((severity, SqlError::new(state, message)));
             self.has_notices.store(true, Relaxed);
         }
+    }
+
+    /// Returns the number of notices so far.
+    pub(crate) fn count_notices(&self) -> usize {
+        self.notices.locked_anyway().len()
+    }
+
+    /// Drops the notices after the first ones.
+    pub(crate) fn drop_notices_after(&self, count: usize) {
+        self.notices.locked_anyway().truncate(count);
     }
 
     /// Takes the notices of the statement.

@@ -15,7 +15,7 @@ use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, Statem
 use query::bind::result_kinds;
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
-use stage::Stage;
+use stage::{Stage, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
 use statement::pulse;
@@ -31,6 +31,7 @@ const CURSORS_MAX: usize = 1_000;
 struct CodeCalls<'r, 'a> {
     run: &'r Run<'a>,
     code: &'r ModuleCode,
+    clock: Option<Arc<StageClock>>,
     routine: &'r Routine,
     result: Arc<[SqlType]>,
     cursors: HashMap<u32, CodeCursor>,
@@ -55,12 +56,10 @@ impl Run<'_> {
         arguments: &[Datum],
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
-        let invoke = || self.invoked(routine, (module, entry), arguments);
-        let place = || format!("{} {} \"{}\"", routine.language.name(), routine.kind.word(), routine.name);
-        let rows = invoke().map_err(|error| match error.begins_again() {
-            Some(_) => error,
-            None => error.nowhere().within(place()),
-        })?;
+        let rows = self.invoked(routine, (module, entry), &[arguments]).map_err(|error| of_code(error, routine))?;
+        for (at, row) in rows.iter().enumerate() {
+            check_row(row, routine, at == 0)?;
+        }
         if rows.is_empty() && !routine.is_set && routine.result != RoutineResult::Nothing {
             return each(&self.nulls(routine));
         }
@@ -72,22 +71,36 @@ impl Run<'_> {
         Ok(Flow::Continue(()))
     }
 
+    /// Runs the code of a function that returns a value, for many rows of arguments.
+    pub(super) fn called_for_rows(&self, routine: &Arc<Routine>, rows: &[&[Datum]]) -> SqlResult<Vec<Datum>> {
+        let code =
+            routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
+        let returned = self.invoked(routine, code, rows).map_err(|error| of_code(error, routine))?;
+        if returned.len() != rows.len() {
+            let message = format!("the routine returned {} rows for {}", returned.len(), rows.len());
+            let error = SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message);
+            return Err(of_code(error, routine));
+        }
+        Ok(returned.into_iter().map(|row| row.into_vec().pop().unwrap_or_default()).collect())
+    }
+
+    /// Runs the code of a routine, and returns the rows of its result.
     fn invoked(
         &self,
         routine: &Routine,
         (module, entry): (&str, &str),
-        arguments: &[Datum],
+        rows: &[&[Datum]],
     ) -> SqlResult<Vec<Box<[Datum]>>> {
         let code = self.env.code.module(module, self.catalog, self.path, self.env)?;
         let entry = code.module().manifest.entry(entry).ok_or_else(|| no_entry(module, entry))?;
         let result: Arc<[SqlType]> = result_kinds(routine, self.catalog)?.into();
         let kinds: Vec<SqlType> = routine.inputs().map(|input| input.kind.into()).collect();
-        let rows = [arguments];
         let limits = routine.isolation.limits;
-        let invocation = Invocation { entry, rows: &rows, arguments: &kinds, result: &result, limits };
+        let invocation = Invocation { entry, rows, arguments: &kinds, result: &result, limits };
         let mut calls = CodeCalls {
             run: self,
             code: &code,
+            clock: self.env.code.clock(),
             routine,
             result: Arc::clone(&result),
             cursors: HashMap::new(),
@@ -95,33 +108,21 @@ impl Run<'_> {
             emitted: Vec::new(),
             rows_left: limits.rows,
         };
-        let clock = self.env.code.clock.as_deref();
-        let before = clock.map(|clock| clock.enter(Stage::Crossing));
+        let before = calls.clock.as_deref().map(|clock| clock.enter(Stage::Crossing));
         let invoked = self
             .env
             .code
             .with_instance(routine, &code, self.tenant(), |instance| instance.invoke(&invocation, &mut calls));
-        if let (Some(clock), Some(before)) = (clock, before) {
+        if let (Some(clock), Some(before)) = (&calls.clock, before) {
             clock.restore(before);
         }
         let returned = invoked?;
         let mut all = std::mem::take(&mut calls.emitted);
         for row in returned {
-            self.check_row_of_code(&row, routine, all.is_empty())?;
             self.keep(MemoryUse::Results, &row)?;
             all.push(row.into());
         }
         Ok(all)
-    }
-
-    /// Refuses a second row of a routine that returns no set.
-    fn check_row_of_code(&self, row: &[Datum], routine: &Routine, is_first: bool) -> SqlResult<()> {
-        debug_assert!(row.len() <= u16::MAX.into(), "the format has no wider rows");
-        if routine.is_set || is_first {
-            return Ok(());
-        }
-        let message = "the routine returned more than one row";
-        Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
     }
 
     /// Returns the owner of instances: the current role.
@@ -129,6 +130,27 @@ impl Run<'_> {
         let roles = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
         Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &self.env.user)))
     }
+}
+
+/// Adds the routine to an error of its code.
+fn of_code(error: SqlError, routine: &Routine) -> SqlError {
+    match error.begins_again() {
+        Some(_) => error,
+        None => {
+            let place = format!("{} {} \"{}\"", routine.language.name(), routine.kind.word(), routine.name);
+            error.nowhere().within(place)
+        }
+    }
+}
+
+/// Refuses a second row of a routine that returns no set.
+fn check_row(row: &[Datum], routine: &Routine, is_first: bool) -> SqlResult<()> {
+    debug_assert!(row.len() <= u16::MAX.into(), "the format has no wider rows");
+    if routine.is_set || is_first {
+        return Ok(());
+    }
+    let message = "the routine returned more than one row";
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
 }
 
 fn no_entry(module: &str, entry: &str) -> SqlError {
@@ -156,7 +178,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         parameters: &[Datum],
         body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<R> {
-        let clock = self.run.env.code.clock.as_deref();
+        let clock = self.clock.as_deref();
         let before = clock.map(|clock| clock.enter(Stage::Run));
         let ran = match self.routine.volatility {
             Volatility::Volatile => {

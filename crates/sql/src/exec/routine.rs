@@ -24,6 +24,9 @@ type RoutineRows = Vec<Box<[Datum]>>;
 impl Run<'_> {
     /// Returns the value of a call in an expression: the first column of its first row, or null.
     pub(super) fn routine_value(&self, call: &RoutineCall, rows: &RowStack<'_>) -> SqlResult<Datum> {
+        if let Some(value) = self.ready.of(call) {
+            return Ok(value);
+        }
         let mut found = Datum::Null;
         let _ = self.routine(call, rows, &mut |row| {
             found = row.first().cloned().unwrap_or_default();
@@ -70,7 +73,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `42501`
-    fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
+    pub(super) fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
         let Some(rights) = Rights::of_session(self.catalog, self.env) else { return Ok(()) };
         rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))
     }

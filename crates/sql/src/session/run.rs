@@ -233,6 +233,7 @@ impl Session {
                 changes: LazyCell::new(Box::default),
                 memo: LazyCell::new(Box::default),
                 locals: Default::default(),
+                ready: Default::default(),
                 probe,
             };
             let result = pulse::during(watch, || body(&run));

@@ -102,6 +102,7 @@ impl Session {
     /// Makes this the clock that the session advances: it enters the stages of parsing, planning and running.
     pub fn clock_by(&mut self, clock: &Arc<StageClock>) {
         self.clock = Arc::clone(clock);
+        self.env.code.clock_by(clock);
     }
 
     /// Returns the class of the open transaction, or of the next one.

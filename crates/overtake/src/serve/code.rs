@@ -1,0 +1,16 @@
+//! Levels of isolation at which the server runs stored code.
+
+use procs::native::NativeRuntime;
+use procs::runtimes::MissingRuntime;
+use procs::{Level, Runtime, Runtimes};
+use procs_wasm::{WasmConfig, WasmRuntime};
+use std::sync::Arc;
+use workloads::tpcc::TpccModule;
+
+/// Returns the levels of this server. One that cannot run here stays in the list, with its reason.
+pub fn runtimes() -> Arc<Runtimes> {
+    let native: Arc<dyn Runtime> = Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default())]));
+    let wasm = WasmRuntime::new(WasmConfig::default())
+        .unwrap_or_else(|error| MissingRuntime::new(Level::Wasm, format!("the system refuses its memory: {error}")));
+    Arc::new(Runtimes::new(vec![native, wasm]))
+}
