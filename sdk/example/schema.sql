@@ -1,0 +1,2 @@
+CREATE TABLE account (id bigint PRIMARY KEY, balance bigint NOT NULL);
+INSERT INTO account VALUES (1, 100), (2, 50);

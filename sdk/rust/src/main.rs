@@ -1,0 +1,35 @@
+//! Stored procedures of a bank.
+
+use guest::{Call, Error, Result, Row, module};
+
+module! {
+    tables { ACCOUNT: "account" (id, balance); }
+    entries { transfer; fee(rows); }
+}
+
+/// Moves an amount from one account to another, and returns the payer's new balance.
+fn transfer(call: &mut Call) -> Result<i64> {
+    let (payer, payee, amount) = call.arguments::<(i64, i64, i64)>()?;
+    let mut batch = call.batch();
+    let (from, to) = (batch.get_for_update(ACCOUNT, payer), batch.get_for_update(ACCOUNT, payee));
+    let mut answers = batch.run()?;
+    let from = balance(answers.take(from)?)?;
+    let to = balance(answers.take(to)?)?;
+    if from < amount {
+        return Err(Error::new("P0001", "the balance is too low"));
+    }
+    let mut batch = call.batch();
+    batch.put(ACCOUNT, (payer, from - amount));
+    batch.put(ACCOUNT, (payee, to + amount));
+    batch.run()?;
+    Ok(from - amount)
+}
+
+fn balance(row: Option<Row>) -> Result<i64> {
+    row.ok_or_else(|| Error::new("P0002", "an account does not exist"))?.get(1)
+}
+
+/// Returns the fee of each amount: one percent, at least 1.
+fn fee(_call: &mut Call, rows: &[Row]) -> Result<Vec<Option<i64>>> {
+    rows.iter().map(|row| Ok(row.get::<Option<i64>>(0)?.map(|amount| (amount / 100).max(1)))).collect()
+}
