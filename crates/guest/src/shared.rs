@@ -1,0 +1,128 @@
+//! Memory and descriptors that the server shares with an executable.
+//!
+//! **Invariant:** only the side that has the turn reads or writes the message and the area. The turn passes by a store
+//! that releases what was written before it, and a load that acquires it.
+#![allow(unsafe_code)]
+
+use crate::bytes::AREA_BYTES;
+use std::ffi::{c_int, c_long, c_void};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes before the area.
+const HEAD_BYTES: usize = 4_096;
+/// Version of the layout.
+const VERSION: u32 = 1;
+/// Offsets within the head.
+const TURN: usize = 64;
+const HOST_SLEEPS: usize = 68;
+const WORKER_SLEEPS: usize = 72;
+const MESSAGE: usize = 128;
+/// Values of the turn.
+const HOST: u32 = 0;
+const WORKER: u32 = 1;
+/// Bounds of the looks at the turn before the worker sleeps.
+const SPINS_MIN: u32 = 16;
+const SPINS_MAX: u32 = 4_096;
+
+const PROT_READ_WRITE: c_int = 1 | 2;
+const MAP_SHARED: c_int = 1;
+const FUTEX_WAIT: c_long = 0;
+const FUTEX_WAKE: c_long = 1;
+#[cfg(target_arch = "x86_64")]
+const SYS_FUTEX: c_long = 202;
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+const SYS_FUTEX: c_long = 98;
+
+unsafe extern "C" {
+    fn mmap(address: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void;
+    fn syscall(number: c_long, ...) -> c_long;
+}
+
+/// Takes over an inherited socket.
+pub(crate) fn socket(fd: RawFd) -> UnixStream {
+    // SAFETY: the server has opened the descriptor for this process, and nothing else in it uses the number.
+    UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Memory shared with the server, mapped until the process ends.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    base: NonNull<u8>,
+    /// Looks at the turn before the next sleep.
+    spins: u32,
+}
+
+impl Shared {
+    /// Maps the memory behind an inherited descriptor.
+    pub(crate) fn open(fd: RawFd) -> io::Result<Shared> {
+        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
+        let base = unsafe { mmap(ptr::null_mut(), HEAD_BYTES + AREA_BYTES, PROT_READ_WRITE, MAP_SHARED, fd, 0) };
+        let base = NonNull::new(base.cast::<u8>()).filter(|base| base.as_ptr().addr() != usize::MAX);
+        let base = base.ok_or_else(io::Error::last_os_error)?;
+        let shared = Shared { base, spins: SPINS_MAX };
+        match shared.word(0).load(Ordering::Acquire) {
+            VERSION => Ok(shared),
+            version => Err(io::Error::other(format!("the shared memory has layout {version} instead of {VERSION}"))),
+        }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= HEAD_BYTES);
+        // SAFETY: the offset is one of the constants above: aligned and within the mapping, which is never unmapped.
+        // The other side uses the word atomically, too.
+        unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// Writes a message, and gives the turn to the server.
+    pub(crate) fn send(&mut self, kind: u32, bytes: &[u8]) {
+        let len = bytes.len().min(AREA_BYTES);
+        // SAFETY: the area is within the mapping; this side has the turn, so nobody else uses it.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(HEAD_BYTES).as_ptr(), len) };
+        for (at, word) in [kind, 0, len as u32].into_iter().enumerate() {
+            self.word(MESSAGE + 4 * at).store(word, Ordering::Relaxed);
+        }
+        // Sequentially consistent, as is the sleeper's mark: either this side sees the mark or the sleeper the turn.
+        self.word(TURN).store(HOST, Ordering::SeqCst);
+        if self.word(HOST_SLEEPS).load(Ordering::SeqCst) != 0 {
+            self.futex(FUTEX_WAKE, 1);
+        }
+    }
+
+    /// Waits for the turn. Returns the message: kind, entry, contents.
+    pub(crate) fn receive(&mut self) -> (u32, u32, &[u8]) {
+        self.wait();
+        let [kind, entry, len] = [0, 4, 8].map(|at| self.word(MESSAGE + at).load(Ordering::Relaxed));
+        let len = (len as usize).min(AREA_BYTES);
+        // SAFETY: the area is within the mapping; this side has the turn until `send`, which needs `&mut self`.
+        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(HEAD_BYTES).as_ptr(), len) };
+        (kind, entry, bytes)
+    }
+
+    fn wait(&mut self) {
+        for _ in 0..self.spins {
+            if self.word(TURN).load(Ordering::Acquire) == WORKER {
+                self.spins = (2 * self.spins).min(SPINS_MAX);
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        // A server on the same core cannot answer while this side spins.
+        self.spins = (self.spins / 2).max(SPINS_MIN);
+        self.word(WORKER_SLEEPS).store(1, Ordering::SeqCst);
+        while self.word(TURN).load(Ordering::SeqCst) != WORKER {
+            self.futex(FUTEX_WAIT, HOST);
+        }
+        self.word(WORKER_SLEEPS).store(0, Ordering::Relaxed);
+    }
+
+    fn futex(&self, operation: c_long, value: u32) {
+        let turn = self.word(TURN).as_ptr();
+        // SAFETY: the word lives as long as the mapping. FUTEX_WAIT without a time limit and FUTEX_WAKE use no other
+        // argument. Errors are a changed word or a signal; the caller looks at the word again.
+        unsafe { syscall(SYS_FUTEX, turn, operation, c_long::from(value), ptr::null::<c_void>()) };
+    }
+}

@@ -1,0 +1,121 @@
+//! WebAssembly: the exports of a module, and the exchange area in its memory.
+//!
+//! **Invariant:** a module has one thread, and the server enters it only while no other call is inside. So nobody
+//! reads the area while it is written.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "wasm32")]
+pub use exported::{area, invoke};
+
+/// Defines what the server finds in the compiled code: exports and a section with the manifest in WebAssembly, `main`
+/// in an executable.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! exports {
+    ($module:ident) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code, reason = "names that the server looks for")]
+        mod overtake_exports {
+            use super::$module;
+            use $crate::module::Module;
+
+            #[unsafe(no_mangle)]
+            extern "C" fn overtake_area() -> i32 {
+                $crate::wasm::area()
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn overtake_invoke(entry: i32, len: i32) -> i32 {
+                $crate::wasm::invoke::<$module>(entry, len)
+            }
+
+            const BYTES: &[u8] = $module::MANIFEST.as_bytes();
+
+            #[used]
+            #[unsafe(link_section = "overtake.manifest")]
+            static MANIFEST: [u8; BYTES.len()] = match BYTES.first_chunk() {
+                Some(bytes) => *bytes,
+                None => panic!("an array of its own length"),
+            };
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        fn main() {}
+
+        #[cfg(not(target_arch = "wasm32"))]
+        fn main() -> std::process::ExitCode {
+            $crate::worker::<$module>()
+        }
+    };
+}
+
+#[cfg(target_arch = "wasm32")]
+mod exported {
+    use crate::bytes::AREA_BYTES;
+    use crate::call::Host;
+    use crate::error::{Error, Result};
+    use crate::module::{self, Module};
+    use std::cell::UnsafeCell;
+    use std::sync::Once;
+
+    #[link(wasm_import_module = "overtake")]
+    unsafe extern "C" {
+        #[link_name = "call"]
+        safe fn overtake_call(len: i32) -> i32;
+    }
+
+    struct Area(UnsafeCell<[u8; AREA_BYTES]>);
+
+    // SAFETY: the module has one thread.
+    unsafe impl Sync for Area {}
+
+    static AREA: Area = Area(UnsafeCell::new([0; AREA_BYTES]));
+    static HOOK: Once = Once::new();
+
+    /// Returns the address of the exchange area.
+    pub fn area() -> i32 {
+        AREA.0.get() as usize as i32
+    }
+
+    /// Copies the first bytes of the area.
+    fn read(len: i32) -> Vec<u8> {
+        let len = usize::try_from(len).unwrap_or(0).min(AREA_BYTES);
+        // SAFETY: the bytes lie within the area, and the server is not running.
+        unsafe { std::slice::from_raw_parts(AREA.0.get().cast::<u8>(), len) }.to_vec()
+    }
+
+    /// Writes bytes into the area. Returns their number.
+    fn write(bytes: &[u8]) -> i32 {
+        let len = bytes.len().min(AREA_BYTES);
+        // SAFETY: the bytes fit the area, no reference to it exists, and the server is not running.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), AREA.0.get().cast::<u8>(), len) };
+        len as i32
+    }
+
+    /// Database at the other side of the import.
+    #[derive(Default)]
+    struct Importer(Vec<u8>);
+
+    impl Host for Importer {
+        fn exchange(&mut self, request: &[u8]) -> Result<&[u8]> {
+            // The server does not return after an error of a call: it drops the module.
+            self.0 = read(overtake_call(write(request)));
+            Ok(&self.0)
+        }
+    }
+
+    /// Runs an entry with the arguments in the area. Returns the bytes of the result, or a negative number.
+    pub fn invoke<M: Module>(entry: i32, len: i32) -> i32 {
+        HOOK.call_once(|| {
+            std::panic::set_hook(Box::new(|panic| {
+                // The error ends the invocation, so the panic needs no trap of its own.
+                let error = Error::new("38000", panic.to_string());
+                let _ = module::raise(&mut Importer::default(), &error);
+            }));
+        });
+        match module::invoke::<M>(&mut Importer::default(), entry as u32, &read(len)) {
+            Ok(result) => write(&result),
+            Err(_) => -1,
+        }
+    }
+}
