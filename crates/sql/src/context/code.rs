@@ -1,7 +1,7 @@
 //! Stored code that a session calls: planned calls of its modules, and instances.
 //!
 //! **Invariant:** an instance is used by one session only, as one role, and by one invocation at a time; one whose
-//! invocation has failed is dropped. Calls are planned by the catalog, the path, the settings and the role that they
+//! invocation has failed is dropped, unless it can go on. Calls are planned by the catalog, the path, the settings and the role that they
 //! are used with, which has the rights that they need.
 
 use super::Env;
@@ -212,7 +212,10 @@ impl SessionCode {
             Some(kept) => kept,
             None => self.runtimes.program(level, artifact)?.open(tenant, channel, &limits)?,
         };
-        let result = body(&mut *instance)?;
+        let result = body(&mut *instance);
+        if result.is_err() && !instance.is_reusable() {
+            return result;
+        }
         let surplus = {
             let mut instances = self.instances.locked_anyway();
             let surplus = (INSTANCES_MAX <= instances.len()).then(|| instances.remove(0));
@@ -221,7 +224,7 @@ impl SessionCode {
         };
         // Outside of the lock: the end of an instance may take long.
         drop(surplus);
-        Ok(result)
+        result
     }
 
     /// Drops all instances: nothing that they keep outlasts `DISCARD ALL`.
