@@ -11,11 +11,11 @@ use catalog::{CatalogState, Module, Routine, TableInfo};
 use locked::Locked;
 use procs::{Channel, CursorHandle, Instance, Level, NoticeLevel, Runtimes, StatementHandle, TableHandle, Tenant};
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
-use stage::StageClock;
+use stage::{IsolationLevel, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Greatest number of modules whose calls a session keeps.
@@ -35,6 +35,8 @@ pub(crate) struct SessionCode {
     clock: Mutex<Option<Arc<StageClock>>>,
     modules: Mutex<HashMap<(u32, Arc<str>), KeptModule>>,
     instances: Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>,
+    /// Strongest level at which code ran since the last booking: an [`IsolationLevel`].
+    level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<Vec<CodeNotice>>,
 }
@@ -90,8 +92,8 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, has_notices, notices) = Default::default();
-        Arc::new(SessionCode { runtimes, clock: Mutex::new(clock), modules, instances, has_notices, notices })
+        let (modules, instances, level, has_notices, notices) = Default::default();
+        Arc::new(SessionCode { runtimes, clock: Mutex::new(clock), modules, instances, level, has_notices, notices })
     }
 
     /// Returns the stage clock that runs.
@@ -112,6 +114,16 @@ impl SessionCode {
     /// Returns the code of a query that goes on while the session runs other statements.
     pub(crate) fn apart(&self) -> Arc<SessionCode> {
         SessionCode::new(Arc::clone(&self.runtimes), None)
+    }
+
+    /// Returns the strongest level at which code ran since the last call.
+    pub(crate) fn take_level(&self) -> IsolationLevel {
+        // Most sessions never call code.
+        let level = match self.level.load(Relaxed) {
+            0 => 0,
+            _ => self.level.swap(0, Relaxed),
+        };
+        IsolationLevel::ALL.get(usize::from(level)).copied().unwrap_or(IsolationLevel::None)
     }
 
     /// Adds a notice to those that the client receives when the statement has ended.
@@ -201,6 +213,7 @@ impl SessionCode {
         let Some(artifact) = module.module.artifact(level.artifact()) else {
             return Err(no_artifact(&module.module.name, level));
         };
+        self.level.fetch_max(isolation_of(level) as u8, Relaxed);
         let limits = routine.isolation.limits;
         let key = InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory };
         let kept = {
@@ -231,6 +244,18 @@ impl SessionCode {
     pub(crate) fn forget_instances(&self) {
         let all = std::mem::take(&mut *self.instances.locked_anyway());
         drop(all);
+    }
+}
+
+/// Returns the level as the stage clock knows it.
+fn isolation_of(level: Level) -> IsolationLevel {
+    match level {
+        Level::Native => IsolationLevel::Native,
+        Level::Wasm => IsolationLevel::Wasm,
+        Level::Process => IsolationLevel::Process,
+        Level::Container => IsolationLevel::Container,
+        Level::Gvisor => IsolationLevel::Gvisor,
+        Level::Vm => IsolationLevel::Vm,
     }
 }
 
