@@ -25,13 +25,14 @@ module! {
         ORDER_LINE: "tpcc_order_line"
             (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount,
              ol_dist_info);
-        KV: "glass_kv" (id, value);
+        KEY_VALUE: "glass_kv" (k, v);
     }
     statements {
+        ADD: "UPDATE glass_kv SET v = v + 1 WHERE k = $1";
         TAKE: "UPDATE tpcc_stock SET s_quantity = $3, s_ytd = $4, s_order_cnt = $5, s_remote_cnt = $6 WHERE s_w_id = $1 AND s_i_id = $2";
         NUMBER: "UPDATE tpcc_district SET d_next_o_id = $3 WHERE d_w_id = $1 AND d_id = $2";
     }
-    entries { new_order; get_one; nothing; }
+    entries { new_order; read; update; mix; mix_together; nothing; }
 }
 
 /// Tables of stock by the district whose information a line shows.
@@ -108,13 +109,61 @@ fn new_order(call: &mut Call) -> Result<Decimal> {
     Ok(sum * (one - discount) * (one + tax + decimal(&place, 2)?))
 }
 
-/// Reads one row: the least that code can do with the database.
-fn get_one(call: &mut Call) -> Result<i64> {
-    let id = call.argument::<i64>(0)?;
-    call.get(KV, id)?.ok_or_else(|| missing("row"))?.get(1)
+/// One call in this many of a mix is an update.
+const UPDATE_EVERY: usize = 5;
+
+fn value_of(row: Option<Row>) -> Result<i32> {
+    row.ok_or_else(|| missing("row"))?.get(1)
 }
 
-/// Does nothing.
-fn nothing(call: &mut Call) -> Result<i64> {
-    call.argument(0)
+/// Reads the row of each key, by a call for each. Returns the last value.
+fn read(call: &mut Call) -> Result<i32> {
+    let mut last = 0;
+    for key in call.argument::<Array<i32>>(0)?.0 {
+        last = value_of(call.get(KEY_VALUE, key)?)?;
+    }
+    Ok(last)
+}
+
+/// Updates the row of each key, by a call for each. Returns the number of rows.
+fn update(call: &mut Call) -> Result<i32> {
+    let mut rows = 0;
+    for key in call.argument::<Array<i32>>(0)?.0 {
+        rows += call.execute(ADD, key)?.rows as i32;
+    }
+    Ok(rows)
+}
+
+/// Reads the row of each key, and updates each fifth, by a call for each.
+fn mix(call: &mut Call) -> Result<i32> {
+    let mut last = 0;
+    for (number, key) in (1_usize..).zip(call.argument::<Array<i32>>(0)?.0) {
+        if number.is_multiple_of(UPDATE_EVERY) {
+            call.execute(ADD, key)?;
+        } else {
+            last = value_of(call.get(KEY_VALUE, key)?)?;
+        }
+    }
+    Ok(last)
+}
+
+/// Does the same by one batch of calls.
+fn mix_together(call: &mut Call) -> Result<i32> {
+    let keys = call.argument::<Array<i32>>(0)?.0;
+    let mut batch = call.batch();
+    let mut later = None;
+    for (number, key) in (1_usize..).zip(keys) {
+        if number.is_multiple_of(UPDATE_EVERY) {
+            batch.execute(ADD, key);
+        } else {
+            later = Some(batch.get(KEY_VALUE, key));
+        }
+    }
+    let mut answers = batch.run()?;
+    later.map_or(Ok(0), |later| value_of(answers.take(later)?))
+}
+
+/// Does nothing with the database.
+fn nothing(call: &mut Call) -> Result<i32> {
+    Ok(call.argument::<Array<i32>>(0)?.0.len() as i32)
 }

@@ -6,11 +6,13 @@ use procs::{Level, Runtime, Runtimes};
 use procs_wasm::{WasmConfig, WasmRuntime};
 use procs_worker::WorkerConfig;
 use std::sync::Arc;
+use workloads::key_value::KeyValueModule;
 use workloads::tpcc::TpccModule;
 
 /// Returns the levels of this server. One that cannot run here stays in the list, with its reason.
 pub fn runtimes() -> Arc<Runtimes> {
-    let native: Arc<dyn Runtime> = Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default())]));
+    let native: Arc<dyn Runtime> =
+        Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default()), Arc::new(KeyValueModule)]));
     let wasm = WasmRuntime::new(WasmConfig::default())
         .unwrap_or_else(|error| MissingRuntime::new(Level::Wasm, format!("the system refuses its memory: {error}")));
     let workers = procs_worker::runtimes(WorkerConfig::default()).unwrap_or_else(|error| {
