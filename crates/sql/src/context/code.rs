@@ -9,14 +9,18 @@ use super::routines::KeptVersions;
 use catalog::rights::Rights;
 use catalog::{CatalogState, Module, Routine, TableInfo};
 use locked::Locked;
-use procs::{Channel, CursorHandle, Instance, Level, NoticeLevel, Runtimes, StatementHandle, TableHandle, Tenant};
+use procs::runtimes::IdleInstances;
+use procs::{
+    Artifact, ArtifactKind, Channel, CursorHandle, Instance, Level, Limits, NoticeLevel, Runtimes, StatementHandle,
+    TableHandle, Tenant,
+};
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
 use stage::{IsolationLevel, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Greatest number of modules whose calls a session keeps.
 const MODULES_MAX: usize = 100;
@@ -34,11 +38,29 @@ pub(crate) struct SessionCode {
     /// Stage clock of the session; `None` for a query that goes on beside it.
     clock: Mutex<Option<Arc<StageClock>>>,
     modules: Mutex<HashMap<(u32, Arc<str>), KeptModule>>,
-    instances: Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>,
+    instances: Arc<KeptInstances>,
+    /// True if the server knows of the instances.
+    are_known: AtomicBool,
     /// Strongest level at which code ran since the last booking: an [`IsolationLevel`].
     level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<Vec<CodeNotice>>,
+}
+
+/// Idle instances of a session, the least recently used first.
+#[derive(Default)]
+struct KeptInstances(Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>);
+
+impl IdleInstances for KeptInstances {
+    fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool {
+        let given = {
+            let mut all = self.0.locked_anyway();
+            let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact() == of;
+            let at = all.iter().position(is_one);
+            at.map(|at| all.remove(at))
+        };
+        given.is_some()
+    }
 }
 
 struct KeptModule {
@@ -92,8 +114,9 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, level, has_notices, notices) = Default::default();
-        Arc::new(SessionCode { runtimes, clock: Mutex::new(clock), modules, instances, level, has_notices, notices })
+        let (modules, instances, are_known, level, has_notices, notices) = Default::default();
+        let clock = Mutex::new(clock);
+        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices })
     }
 
     /// Returns the stage clock that runs.
@@ -217,20 +240,20 @@ impl SessionCode {
         let limits = routine.isolation.limits;
         let key = InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory };
         let kept = {
-            let mut instances = self.instances.locked_anyway();
+            let mut instances = self.instances.0.locked_anyway();
             let at = instances.iter().position(|(of, _)| *of == key);
             at.map(|at| instances.remove(at).1)
         };
         let mut instance = match kept {
             Some(kept) => kept,
-            None => self.runtimes.program(level, artifact)?.open(tenant, channel, &limits)?,
+            None => self.opened(level, artifact, (tenant, channel), &limits)?,
         };
         let result = body(&mut *instance);
         if result.is_err() && !instance.is_reusable() {
             return result;
         }
         let surplus = {
-            let mut instances = self.instances.locked_anyway();
+            let mut instances = self.instances.0.locked_anyway();
             let surplus = (INSTANCES_MAX <= instances.len()).then(|| instances.remove(0));
             instances.push((key, instance));
             surplus
@@ -240,9 +263,34 @@ impl SessionCode {
         result
     }
 
+    /// Creates an instance. If the role has too many, an idle one of another session makes room.
+    fn opened(
+        &self,
+        level: Level,
+        artifact: &Artifact,
+        (tenant, channel): (Tenant, Channel),
+        limits: &Limits,
+    ) -> SqlResult<Box<dyn Instance>> {
+        if !self.are_known.swap(true, Relaxed) {
+            let idle: Weak<KeptInstances> = Arc::downgrade(&self.instances);
+            self.runtimes.keep(idle);
+        }
+        let program = self.runtimes.program(level, artifact)?;
+        loop {
+            match program.open(tenant, channel, limits) {
+                Err(error) if error.state() == SqlState::INSUFFICIENT_RESOURCES => {
+                    if !self.runtimes.make_room(tenant, artifact.kind()) {
+                        return Err(error);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
     /// Drops all instances: nothing that they keep outlasts `DISCARD ALL`.
     pub(crate) fn forget_instances(&self) {
-        let all = std::mem::take(&mut *self.instances.locked_anyway());
+        let all = std::mem::take(&mut *self.instances.0.locked_anyway());
         drop(all);
     }
 }
