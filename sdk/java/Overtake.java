@@ -703,8 +703,13 @@ final class Overtake {
         }
 
         private ByteBuffer read(int length) throws IOException {
-            byte[] data = input.readNBytes(length);
-            if (data.length < length) throw new EOFException();
+            byte[] data = new byte[length];
+            // Not readNBytes: it asks for the position in the file, which a socket has not.
+            for (int at = 0; at < length; ) {
+                int count = input.read(data, at, length - at);
+                if (count < 0) throw new EOFException();
+                at += count;
+            }
             return ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
         }
 

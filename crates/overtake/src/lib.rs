@@ -20,6 +20,7 @@ pub fn run_command_line() -> ExitCode {
         cli::Command::Mpl(question) => calculator::run(question, stop),
         cli::Command::Serve(arguments) => serve::run(&arguments, stop),
         cli::Command::Top(arguments) => top::run(&arguments, stop),
+        cli::Command::Proc(command) => proc::run(&command, stop),
         cli::Command::ImportPgbouncer(arguments) => import::run(&arguments),
     })
 }

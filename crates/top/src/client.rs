@@ -58,7 +58,7 @@ async fn connect(
     let config = target.of(database);
     Ok(match &target.tls {
         Some(tls) => {
-            let (client, connection) = config.connect(Encryption(Arc::clone(tls))).await?;
+            let (client, connection) = config.connect(Encryption::new(Arc::clone(tls))).await?;
             (client, tokio::spawn(async move { drop(connection.await) }))
         }
         None => {

@@ -26,7 +26,7 @@ pub mod plain;
 mod rows;
 mod screen;
 mod target;
-mod tls;
+pub mod tls;
 mod watch;
 
 pub use client::Client;
@@ -34,6 +34,7 @@ pub use error::Error;
 pub use look::{ClassRow, ForecastRow, HistoryRow, Look, MoveRow, MplRow, StageRow};
 pub use screen::Screen;
 pub use target::Target;
+pub use tls::Encryption;
 pub use watch::GateWatch;
 
 use std::io::IsTerminal;

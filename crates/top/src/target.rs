@@ -82,6 +82,16 @@ impl Target {
         Target { tls: Some(tls), ..self }
     }
 
+    /// Returns the connection settings.
+    pub fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// Returns the TLS configuration, if connections are encrypted.
+    pub fn encryption(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
+    }
+
     /// Returns the connection settings for another database.
     pub(crate) fn of(&self, database: &str) -> Config {
         let mut config = self.config.clone();

@@ -14,13 +14,23 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsConnector, client};
 
 /// Connector that encrypts connections with this configuration.
-#[derive(Clone)]
-pub(crate) struct Encryption(pub(crate) Arc<ClientConfig>);
+#[derive(Clone, Debug)]
+pub struct Encryption(Arc<ClientConfig>);
+
+impl Encryption {
+    /// Creates a connector.
+    pub fn new(tls: Arc<ClientConfig>) -> Encryption {
+        Encryption(tls)
+    }
+}
 
 /// Connector that encrypts one connection, to a server of this name.
-pub(crate) struct ToServer(Arc<ClientConfig>, ServerName<'static>);
+#[derive(Debug)]
+pub struct ToServer(Arc<ClientConfig>, ServerName<'static>);
 
-pub(crate) struct Encrypted<S>(client::TlsStream<S>);
+/// Encrypted connection.
+#[derive(Debug)]
+pub struct Encrypted<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Encryption {
     type Stream = Encrypted<S>;

@@ -1,7 +1,8 @@
 //! Entries, calls, batches, errors.
 
+use crate::account::{Entry, worker};
 use crate::engine::{Tables, numeric};
-use crate::host::{CHANNELS, Entry, Worker};
+use crate::host::{CHANNELS, Worker};
 use procs::{Channel, Manifest};
 use statement::error::SqlResult;
 use std::process::Command;
@@ -40,7 +41,7 @@ fn a_worker_without_a_channel_says_so() {
 #[test]
 fn a_batch_of_calls_is_answered_in_order() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         let mut tables = tables(&[Kind::Numeric]);
         let arguments = [Datum::Int8(1), Datum::Int8(2), numeric("0.75")];
         let rows = transfer(&mut worker, &mut tables, arguments).expect("a result");
@@ -53,7 +54,7 @@ fn a_batch_of_calls_is_answered_in_order() {
 #[test]
 fn raised_errors_have_all_their_fields() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         let mut tables = tables(&[Kind::Numeric]);
         let arguments = [Datum::Int8(2), Datum::Int8(1), numeric("7.01")];
         let error = transfer(&mut worker, &mut tables, arguments).expect_err("too much");
@@ -75,7 +76,7 @@ fn each_row_of_a_scalar_function_has_its_result() {
     let amounts: Vec<Datum> = (0..1_024).map(|cents| numeric(&format!("{cents}.33"))).chain([Datum::Null]).collect();
     let rows: Vec<&[Datum]> = amounts.iter().skip(1).map(std::slice::from_ref).collect();
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         for entry in [Entry::Fee, Entry::FeeOfRows] {
             let mut tables = tables(&[Kind::Numeric]);
             let fees = worker.invoke(entry, &rows, &[Kind::Numeric.into()], &mut tables).expect("results");
@@ -90,7 +91,7 @@ fn each_row_of_a_scalar_function_has_its_result() {
 #[test]
 fn every_kind_of_call_is_understood() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         let mut tables = tables(&[Kind::Int8]);
         let rows = worker.invoke(Entry::EveryCall, &[&[]], &[], &mut tables).expect("a result");
         assert_eq!(rows, [[Datum::Int8(1 + 2 + 3 + 3)]]);
@@ -116,7 +117,7 @@ fn every_kind_of_call_is_understood() {
 #[test]
 fn emitted_rows_arrive_in_order_whatever_their_number() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         for count in [0, 1, 20_000] {
             let mut tables = tables(&[Kind::Int8, Kind::Text]);
             let rest = worker.invoke(Entry::Numbers, &[&[Datum::Int8(count)]], &[Kind::Int8.into()], &mut tables);
@@ -132,7 +133,7 @@ fn emitted_rows_arrive_in_order_whatever_their_number() {
 #[test]
 fn panics_are_failures_with_their_message() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         let mut tables = tables(&[Kind::Int8]);
         let types = [Kind::Int8.into()];
         let mut failure = |entry, argument: i64| {
@@ -150,6 +151,6 @@ fn panics_are_failures_with_their_message() {
 
 #[test]
 fn a_worker_ends_with_its_socket() {
-    let mut worker = Worker::start(Channel::UnixSocket);
+    let mut worker = worker(Channel::UnixSocket);
     assert!(worker.hang_up().success());
 }

@@ -15,7 +15,8 @@ type OpenCursor = (Arc<[SqlType]>, VecDeque<Vec<Datum>>);
 #[derive(Debug)]
 pub struct Tables {
     pub tables: [BTreeMap<i64, Vec<Datum>>; 2],
-    pub value: SqlType,
+    /// Type of the second column of each table.
+    pub columns: [SqlType; 2],
     pub result: Vec<SqlType>,
     /// Each call, by name.
     pub log: Vec<String>,
@@ -32,7 +33,7 @@ impl Tables {
         let account = |id: i64, balance| (id, vec![Datum::Int8(id), numeric(balance)]);
         Tables {
             tables: [BTreeMap::from([account(1, "100.50"), account(2, "7"), account(3, "0.25")]), BTreeMap::new()],
-            value,
+            columns: [Kind::Numeric.into(), value],
             result: result.to_vec(),
             log: Vec::new(),
             emitted: Vec::new(),
@@ -68,8 +69,8 @@ impl EngineCalls for Tables {
 
     fn columns(&mut self, table: TableHandle) -> SqlResult<Arc<[SqlType]>> {
         self.table(table)?;
-        let second = if table.0 == 0 { Kind::Numeric.into() } else { self.value };
-        Ok(Arc::from([Kind::Int8.into(), second]))
+        let second = self.columns.get(usize::from(table.0)).copied();
+        Ok([Some(Kind::Int8.into()), second].into_iter().flatten().collect())
     }
 
     fn parameters(&mut self, statement: StatementHandle) -> SqlResult<Arc<[SqlType]>> {

@@ -1,14 +1,14 @@
 //! Host of worker processes.
 
-use crate::memory::Memory;
+use crate::memory::{Memory, inherit};
 use procs::abi::{CHANNEL_VARIABLE, MessageKind};
 use procs::{Channel, EngineCalls, wire};
-use rustix::io::{FdFlags, fcntl_setfd};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use types::SqlType;
 use types::datum::Datum;
@@ -26,22 +26,8 @@ pub struct Worker {
     link: Link,
 }
 
-/// Number of an entry of the module `account`.
-#[derive(Clone, Copy, Debug)]
-#[repr(u32)]
-pub enum Entry {
-    Transfer,
-    Fee,
-    FeeOfRows,
-    EveryCall,
-    Echo,
-    Numbers,
-    Panics,
-    Unknown = 99,
-}
-
 impl Worker {
-    pub fn start(channel: Channel) -> Worker {
+    pub fn start(program: &Path, channel: Channel) -> Worker {
         let (link, theirs) = match channel {
             Channel::SharedMemory => (Link::Shared(Memory::new()), None),
             Channel::UnixSocket => {
@@ -51,11 +37,11 @@ impl Worker {
             Channel::Direct => panic!("no channel of processes"),
         };
         let fd = match (&link, &theirs) {
-            (Link::Shared(memory), _) => memory.fd.as_fd(),
+            (Link::Shared(memory), _) => memory.file.as_fd(),
             (Link::Socket(ours), theirs) => theirs.as_ref().unwrap_or(ours).as_fd(),
         };
-        fcntl_setfd(fd, FdFlags::empty()).expect("a descriptor");
-        let child = Command::new(env!("CARGO_BIN_EXE_account"))
+        inherit(fd);
+        let child = Command::new(program)
             .env(CHANNEL_VARIABLE, format!("{channel}:{}", fd.as_raw_fd()))
             .spawn()
             .expect("a process");
@@ -100,14 +86,14 @@ impl Worker {
     /// Runs an entry.
     pub fn invoke(
         &mut self,
-        entry: Entry,
+        entry: impl Into<u32>,
         rows: &[&[Datum]],
         arguments: &[SqlType],
         engine: &mut dyn EngineCalls,
     ) -> SqlResult<Vec<Vec<Datum>>> {
         let mut bytes = Vec::new();
         wire::put_arguments(rows, arguments, &mut bytes)?;
-        self.send(MessageKind::Invoke, entry as u32, &bytes);
+        self.send(MessageKind::Invoke, entry.into(), &bytes);
         let mut failure = None;
         loop {
             let (kind, bytes) = self.receive();

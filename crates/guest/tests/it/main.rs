@@ -3,6 +3,7 @@
 //! Method: the binary `account` runs as a worker process. The host here serves its calls with `procs::wire` from tables
 //! in memory.
 
+mod account;
 mod calls;
 mod engine;
 mod host;

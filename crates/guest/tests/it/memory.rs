@@ -2,10 +2,8 @@
 #![allow(unsafe_code)]
 
 use procs::abi::{HEAD_BYTES, HOST_SLEEPS, MESSAGE, SHARED_BYTES, TURN, WORKER_SLEEPS};
-use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap};
-use rustix::thread::futex;
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,20 +11,35 @@ use std::time::{Duration, Instant};
 /// Mapping that lives as long as the test's process.
 pub struct Memory {
     base: *mut u8,
-    pub fd: OwnedFd,
+    pub file: File,
 }
 
 /// Longest wait for a worker, which is an error.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// Lets child processes inherit a descriptor.
+pub fn inherit(descriptor: BorrowedFd<'_>) {
+    // SAFETY: the descriptor is open, and the call changes nothing but its flag.
+    assert_eq!(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) }, 0, "a descriptor");
+}
+
+/// Waits at most 10 ms while the word has this value, or wakes one that waits.
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    // SAFETY: the word and the time live longer than the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const time) };
+}
+
 impl Memory {
     pub fn new() -> Memory {
-        let fd = memfd_create("overtake", MemfdFlags::empty()).expect("memory");
-        ftruncate(&fd, SHARED_BYTES as u64).expect("memory");
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new descriptor, which nothing else owns.
+        let file = unsafe { File::from_raw_fd(libc::memfd_create(c"overtake".as_ptr(), 0)) };
+        file.set_len(SHARED_BYTES as u64).expect("memory");
+        let (prot, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe { mmap(ptr::null_mut(), SHARED_BYTES, prot, MapFlags::SHARED, &fd, 0) };
-        let memory = Memory { base: base.expect("a mapping").cast(), fd };
+        let base = unsafe { libc::mmap(ptr::null_mut(), SHARED_BYTES, prot, shared, file.as_raw_fd(), 0) };
+        assert_ne!(base, libc::MAP_FAILED, "a mapping");
+        let memory = Memory { base: base.cast(), file };
         memory.word(0).store(1, Ordering::Relaxed);
         // The worker begins.
         memory.word(TURN).store(1, Ordering::SeqCst);
@@ -48,7 +61,7 @@ impl Memory {
         }
         self.word(TURN).store(1, Ordering::SeqCst);
         if self.word(WORKER_SLEEPS).load(Ordering::SeqCst) == 1 {
-            futex::wake(self.word(TURN), futex::Flags::empty(), 1).expect("a wake-up");
+            futex(self.word(TURN), libc::FUTEX_WAKE, 1);
         }
     }
 
@@ -57,8 +70,7 @@ impl Memory {
         self.word(HOST_SLEEPS).store(1, Ordering::SeqCst);
         while self.word(TURN).load(Ordering::SeqCst) != 0 {
             assert!(begun.elapsed() < WAIT, "the worker does not answer");
-            let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
-            let _ = futex::wait(self.word(TURN), futex::Flags::empty(), 1, Some(&second));
+            futex(self.word(TURN), libc::FUTEX_WAIT, 1);
         }
         self.word(HOST_SLEEPS).store(0, Ordering::Relaxed);
         let [kind, len] = [0, 8].map(|at| self.word(MESSAGE + at).load(Ordering::Relaxed));

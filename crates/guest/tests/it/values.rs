@@ -1,7 +1,8 @@
 //! Values of all kinds, there and back.
 
+use crate::account::{Entry, worker};
 use crate::engine::Tables;
-use crate::host::{CHANNELS, Entry, Worker};
+use crate::host::{CHANNELS, Worker};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
@@ -20,7 +21,7 @@ fn echo(worker: &mut Worker, value: &Datum, of: SqlType) -> String {
 #[test]
 fn values_of_every_kind_come_back() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         for (kind, texts) in [
             (Kind::Bool, &["t", "f"][..]),
             (Kind::Int2, &["-32768", "32767"]),
@@ -55,7 +56,7 @@ fn values_of_every_kind_come_back() {
 #[test]
 fn any_text_and_any_bytes_come_back() {
     for channel in CHANNELS {
-        let worker = RefCell::new(Worker::start(channel));
+        let worker = RefCell::new(worker(channel));
         let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
         let strategy = ("[^\\x00]{0,5000}", proptest::collection::vec(any::<u8>(), 0..5_000));
         runner
@@ -74,7 +75,7 @@ fn any_text_and_any_bytes_come_back() {
 #[test]
 fn a_value_that_exceeds_the_area_is_refused() {
     for channel in CHANNELS {
-        let mut worker = Worker::start(channel);
+        let mut worker = worker(channel);
         // As an argument it fits; with the number of its table, it does not.
         let value = Datum::text("x".repeat(guest::AREA_BYTES - 11));
         let mut tables = Tables::new(Kind::Text.into(), &[Kind::Text.into()]);

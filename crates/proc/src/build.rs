@@ -1,0 +1,230 @@
+//! Artifacts of a project.
+
+use crate::language::Language;
+use crate::project::Project;
+use crate::sections::custom_section;
+use crate::tools::{find, make_executable, run};
+use crate::{java, python};
+use anyhow::{Context, bail};
+use procs::{ArtifactKind, Manifest};
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Section of a wasm module with its manifest.
+const SECTION: &str = "overtake.manifest";
+/// Target of Rust's wasm modules.
+const WASM_TARGET: &str = "wasm32-unknown-unknown";
+
+/// Built artifact.
+#[derive(Clone, Debug)]
+pub struct BuiltArtifact {
+    /// Kind of the code.
+    pub kind: ArtifactKind,
+    /// File.
+    pub path: PathBuf,
+    /// Code.
+    pub bytes: Vec<u8>,
+}
+
+/// Built project. Shown, it lists the artifacts and the reasons for those that are missing.
+#[derive(Clone, Debug)]
+pub struct BuiltModule {
+    /// Name of the module.
+    pub name: String,
+    /// Text of the manifest.
+    pub manifest: String,
+    /// Artifacts that were built.
+    pub artifacts: Vec<BuiltArtifact>,
+    /// Kinds of artifacts that could not be built, and why.
+    pub missing: Vec<(ArtifactKind, String)>,
+}
+
+/// File of an artifact, or the reason why there is none.
+type MaybeBuilt = Result<PathBuf, String>;
+
+impl BuiltModule {
+    /// Returns the artifact of a kind.
+    pub fn artifact(&self, kind: ArtifactKind) -> Option<&BuiltArtifact> {
+        self.artifacts.iter().find(|artifact| artifact.kind == kind)
+    }
+}
+
+impl fmt::Display for BuiltModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for BuiltArtifact { kind, path, bytes } in &self.artifacts {
+            writeln!(f, "{kind:<5} {} ({} kB)", path.display(), bytes.len().div_ceil(1 << 10))?;
+        }
+        self.missing.iter().try_for_each(|(kind, reason)| writeln!(f, "{kind:<5} missing: {reason}"))
+    }
+}
+
+/// Builds all artifacts of a project that its language and the tools of this machine allow.
+///
+/// # Errors
+/// Fails with the compiler's messages if the code is wrong, if nothing can be built, and if the manifest is wrong.
+pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
+    let project = Project::open(directory)?;
+    let folder = directory.join("build");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let place = |extension: &str| folder.join(format!("{}{extension}", project.module));
+    let (wasm, exec) = (place(".wasm"), place(""));
+    let no_wasm = |language: &str| Err(format!("there is no compiler from {language} to a wasm module here"));
+    let (wasm, exec) = match project.language {
+        Language::Rust => rust(directory, &wasm, &exec)?,
+        Language::AssemblyScript => {
+            (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly alone".to_owned()))
+        }
+        Language::C => (c_wasm(directory, &wasm)?, c_exec(directory, &exec)?),
+        Language::Python => (no_wasm("Python"), script(&python::joined(directory)?, &exec)?),
+        Language::Java => (no_wasm("Java"), script(&java::joined(directory)?, &exec)?),
+    };
+    let mut built = BuiltModule { name: project.module, manifest: String::new(), artifacts: vec![], missing: vec![] };
+    for (kind, path) in [(ArtifactKind::Wasm, wasm), (ArtifactKind::Exec, exec)] {
+        match path {
+            Ok(path) => {
+                let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                built.artifacts.push(BuiltArtifact { kind, path, bytes });
+            }
+            Err(reason) => built.missing.push((kind, reason)),
+        }
+    }
+    if built.artifacts.is_empty() {
+        bail!("nothing can be built here:\n{built}");
+    }
+    built.manifest = manifest(directory, &built)?;
+    Manifest::parse(&built.manifest).map_err(|error| anyhow::anyhow!("{}", error.message()))?;
+    Ok(built)
+}
+
+/// Reads the manifest: from the executable, else from the wasm module, else from a file beside the code.
+fn manifest(directory: &Path, built: &BuiltModule) -> anyhow::Result<String> {
+    let section = built.artifact(ArtifactKind::Wasm).and_then(|wasm| custom_section(&wasm.bytes, SECTION));
+    let bytes = match (section, built.artifact(ArtifactKind::Exec)) {
+        (Some(section), _) => section.to_vec(),
+        (None, Some(exec)) => run(Command::new(fs::canonicalize(&exec.path)?).arg("--manifest"))?,
+        (None, None) => {
+            let path = directory.join("manifest.txt");
+            fs::read(&path).with_context(|| format!("cannot read the manifest, {}", path.display()))?
+        }
+    };
+    String::from_utf8(bytes).context("the manifest is no text")
+}
+
+fn rust(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
+    let Some(cargo) = find("cargo") else {
+        let missing = || Err("cargo is not installed (https://rustup.rs)".to_owned());
+        return Ok((missing(), missing()));
+    };
+    let name = binary_name(&cargo, directory)?;
+    let target = directory.join("build/target");
+    let cargo = |flags: &str| {
+        let mut command = Command::new(&cargo);
+        command.current_dir(directory).args(["build", "--release", "--quiet", "--bin", &name]);
+        command.arg("--target-dir").arg(std::path::absolute(&target).unwrap_or_else(|_| target.clone()));
+        let given = std::env::var("RUSTFLAGS").unwrap_or_default();
+        command.env("RUSTFLAGS", format!("{given} {flags}").trim());
+        command
+    };
+    // Static, because the code may run where there are no libraries.
+    run(&mut cargo("-C target-feature=+crt-static"))?;
+    copy(&target.join("release").join(&name), exec)?;
+    if !has_wasm_target() {
+        let reason = format!("Rust lacks the target {WASM_TARGET} (rustup target add {WASM_TARGET})");
+        return Ok((Err(reason), Ok(exec.to_owned())));
+    }
+    run(cargo("").args(["--target", WASM_TARGET]))?;
+    copy(&target.join(WASM_TARGET).join("release").join(format!("{name}.wasm")), wasm)?;
+    Ok((Ok(wasm.to_owned()), Ok(exec.to_owned())))
+}
+
+fn has_wasm_target() -> bool {
+    let folder = run(Command::new("rustc").args(["--print", "target-libdir", "--target", WASM_TARGET]));
+    folder.is_ok_and(|folder| Path::new(String::from_utf8_lossy(&folder).trim()).is_dir())
+}
+
+/// Returns the name of the package's binary.
+fn binary_name(cargo: &Path, directory: &Path) -> anyhow::Result<String> {
+    let mut command = Command::new(cargo);
+    command.current_dir(directory).args(["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: serde_json::Value = serde_json::from_slice(&run(&mut command)?).context("cargo metadata")?;
+    let targets = metadata["packages"][0]["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_binary = |target: &&serde_json::Value| target["kind"][0] == "bin";
+    let name = targets.iter().find(is_binary).and_then(|target| target["name"].as_str());
+    name.map(str::to_owned).context("the package has no binary (src/main.rs)")
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::copy(from, to).map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}
+
+fn assemblyscript(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
+    let local = directory.join("node_modules/.bin/asc");
+    if !local.exists() && find("asc").is_none() {
+        let Some(npm) = find("npm") else { return Ok(Err("neither asc nor npm is installed".to_owned())) };
+        run(Command::new(npm).current_dir(directory).args(["install", "--no-fund", "--no-audit"]))
+            .context("cannot install AssemblyScript")?;
+    }
+    let compiler = if local.exists() { std::path::absolute(&local)? } else { PathBuf::from("asc") };
+    let mut command = Command::new(compiler);
+    command.current_dir(directory).args(["assembly/index.ts", "-O", "--use", "abort=assembly/overtake/abort", "-o"]);
+    run(command.arg(std::path::absolute(wasm)?))?;
+    Ok(Ok(wasm.to_owned()))
+}
+
+/// Returns the sources in C of a folder.
+fn c_sources(directory: &Path) -> anyhow::Result<Vec<OsString>> {
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
+        let path = entry.with_context(|| format!("cannot read {}", directory.display()))?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path.into_os_string());
+        }
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+fn c_exec(directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
+    let Some(compiler) = find("cc") else { return Ok(Err("cc is not installed".to_owned())) };
+    let sources = c_sources(directory)?;
+    let compile = |link: &[&str]| {
+        let mut command = Command::new(&compiler);
+        run(command.args(["-O2", "-std=gnu11", "-o"]).arg(exec).args(&sources).args(link))
+    };
+    // Static, because the code may run where there are no libraries; dynamic where the machine has no static library.
+    if compile(&["-static", "-s"]).is_err() {
+        compile(&["-s"])?;
+    }
+    Ok(Ok(exec.to_owned()))
+}
+
+fn c_wasm(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
+    let Some(mut compiler) = wasm_compiler() else {
+        return Ok(Err("neither clang with wasm-ld nor zig is installed (apt install clang lld)".to_owned()));
+    };
+    compiler.args(["-nostdlib", "-ffreestanding", "-O2", "-std=gnu11", "-Wl,--no-entry", "-o"]).arg(wasm);
+    run(compiler.args(c_sources(directory)?))?;
+    Ok(Ok(wasm.to_owned()))
+}
+
+/// Returns a compiler from C to WebAssembly.
+fn wasm_compiler() -> Option<Command> {
+    if let (Some(clang), Some(_)) = (find("clang"), find("wasm-ld")) {
+        let mut command = Command::new(clang);
+        command.arg("--target=wasm32");
+        return Some(command);
+    }
+    let mut command = Command::new(find("zig")?);
+    command.args(["cc", "-target", "wasm32-freestanding"]);
+    Some(command)
+}
+
+/// Writes a script.
+fn script(text: &str, exec: &Path) -> anyhow::Result<MaybeBuilt> {
+    fs::write(exec, text).with_context(|| format!("cannot write {}", exec.display()))?;
+    make_executable(exec)?;
+    Ok(Ok(exec.to_owned()))
+}

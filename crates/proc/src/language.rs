@@ -1,0 +1,61 @@
+//! Languages of projects.
+
+use clap::ValueEnum;
+use std::path::Path;
+
+/// Language that stored procedures can be written in with `overtake proc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// Rust: a wasm module and a static executable.
+    Rust,
+    /// AssemblyScript, a strict subset of TypeScript: a wasm module.
+    #[value(name = "assemblyscript")]
+    AssemblyScript,
+    /// C: a static executable, and a wasm module where clang or zig is installed.
+    C,
+    /// Python: a script.
+    Python,
+    /// Java: a program of one file.
+    Java,
+}
+
+impl Language {
+    /// All languages.
+    pub const ALL: [Language; 5] =
+        [Language::Rust, Language::AssemblyScript, Language::C, Language::Python, Language::Java];
+
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::AssemblyScript => "assemblyscript",
+            Language::C => "c",
+            Language::Python => "python",
+            Language::Java => "java",
+        }
+    }
+
+    /// Returns the file by which a project of the language is known.
+    pub fn main_file(self) -> &'static str {
+        match self {
+            Language::Rust => "Cargo.toml",
+            Language::AssemblyScript => "assembly/index.ts",
+            Language::C => "main.c",
+            Language::Python => "main.py",
+            Language::Java => "Main.java",
+        }
+    }
+
+    /// Returns the language of the project in a folder.
+    pub fn of(directory: &Path) -> Option<Language> {
+        Language::ALL.into_iter().find(|language| directory.join(language.main_file()).is_file())
+    }
+
+    /// Returns the SQL language of the example's entries: that of the artifact which can always be built.
+    pub(crate) fn sql_language(self) -> &'static str {
+        match self {
+            Language::Rust | Language::AssemblyScript => "wasm",
+            Language::C | Language::Python | Language::Java => "exec",
+        }
+    }
+}

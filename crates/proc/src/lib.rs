@@ -1,0 +1,92 @@
+//! `overtake proc`: commands for those who write stored procedures.
+//!
+//! A project is a folder. Besides the code in one of the [languages](Language), it has `procedures.sql` with the
+//! signatures of the entries, `schema.sql` with tables for the tests, and `tests/` with statements and the output that
+//! is expected of them.
+//!
+//! - `new` writes a project that works.
+//! - `build` makes the artifacts that the language and the tools of this machine allow.
+//! - `deploy` installs them, and runs `procedures.sql`, in one transaction.
+//! - `test` does so in scratch databases, and runs the tests at every level of isolation.
+//!
+//! **Invariant:** nothing is left out silently: an artifact or a level that is missing is named with its reason.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - languages and the files of a project: `language`, `template`, `project`
+//! - SQL texts: `script`, `sections`
+//! - tools and artifacts: `tools`, `python`, `java`, `build`
+//! - servers: `connection`, `scratch`
+//! - output of statements: `transcript`, `difference`
+//! - commands: `deploy`, `suite`
+//! - command line: `arguments`
+
+mod arguments;
+mod build;
+mod connection;
+mod deploy;
+mod difference;
+mod java;
+mod language;
+mod project;
+mod python;
+mod scratch;
+mod script;
+mod sections;
+mod suite;
+mod template;
+mod tools;
+mod transcript;
+
+pub use arguments::{BuildArguments, DeployArguments, NewArguments, ProcCommand, TestArguments};
+pub use build::{BuiltArtifact, BuiltModule, build};
+pub use language::Language;
+pub use template::create;
+
+use anyhow::Context;
+use host::refusal::Refusal;
+use host::say::say;
+use host::stop::Stop;
+use project::Project;
+use tokio::runtime::{Builder, Runtime};
+
+/// Runs a command.
+///
+/// # Errors
+/// Fails with a [`Refusal`] for a folder that is no project, and a URL that is none; if code cannot be built, a
+/// statement fails, or a test does not give what is expected.
+pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
+    match command {
+        ProcCommand::New(arguments) => {
+            template::create(&arguments.directory, arguments.language)?;
+            let directory = arguments.directory.display();
+            say(format_args!("Wrote {directory}. Next: overtake proc test {directory}\n"))
+        }
+        ProcCommand::Build(arguments) => {
+            let project = Project::open(&arguments.directory)?;
+            say(build::build(&project.directory)?)
+        }
+        ProcCommand::Deploy(arguments) => {
+            let target = top::Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
+            let tls = wire::tls::client::unverified().context("encryption")?;
+            let target = target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls);
+            let project = Project::open(&arguments.directory)?;
+            let built = build::build(&project.directory)?;
+            say(&built)?;
+            let notices = runtime()?.block_on(deploy::deploy(&target, &project, &built))?;
+            say(format_args!("{notices}Deployed module \"{}\" to {target}.\n", built.name))
+        }
+        ProcCommand::Test(arguments) => {
+            let project = Project::open(&arguments.directory)?;
+            let built = build::build(&project.directory)?;
+            say(&built)?;
+            runtime()?.block_on(suite::test(&project, &built, arguments.update, stop))
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build().context("the runtime of connections")
+}

@@ -1,0 +1,138 @@
+//! Texts with several statements.
+
+use syntax::lex::{Keyword, Lexeme, Lexer, Token, value};
+
+/// Returns the tokens of a text, up to its end or the first that is malformed.
+fn tokens(text: &str) -> Vec<Token> {
+    let mut lexer = Lexer::new(text);
+    let mut tokens = Vec::new();
+    while let Ok(token) = lexer.next_token()
+        && !matches!(token.lexeme, Lexeme::End | Lexeme::Broken)
+    {
+        tokens.push(token);
+    }
+    tokens
+}
+
+/// Splits a text into its statements, without the semicolons between them. As in psql, the semicolons of a body
+/// `BEGIN ATOMIC … END` and those in parentheses end no statement. What the scanner does not understand is left to the
+/// server: it is part of the last statement.
+pub(crate) fn statements(text: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    let mut depths = Depths::default();
+    let mut begin = None;
+    let mut end = 0;
+    for token in tokens(text) {
+        if token.lexeme == Lexeme::Semicolon && depths.are_closed() {
+            all.extend(begin.take().and_then(|begin| text.get(begin..end)));
+            depths = Depths::default();
+            continue;
+        }
+        let span = place(text, token);
+        begin.get_or_insert(span.0);
+        end = span.1;
+        depths.enter(token.lexeme);
+    }
+    all.extend(begin.and_then(|begin| text.get(begin..)).map(str::trim_end));
+    all
+}
+
+/// Returns the first and the last byte of a token.
+fn place(text: &str, token: Token) -> (usize, usize) {
+    let part = token.span.of(text);
+    let begin = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    (begin, begin + part.len())
+}
+
+/// Nesting of parentheses and bodies.
+#[derive(Debug, Default)]
+struct Depths {
+    parentheses: usize,
+    bodies: usize,
+    last: Option<Lexeme>,
+}
+
+impl Depths {
+    fn are_closed(&self) -> bool {
+        self.parentheses == 0 && self.bodies == 0
+    }
+
+    fn enter(&mut self, lexeme: Lexeme) {
+        match lexeme {
+            Lexeme::LeftParen => self.parentheses += 1,
+            Lexeme::RightParen => self.parentheses = self.parentheses.saturating_sub(1),
+            Lexeme::Keyword(Keyword::Atomic) if self.last == Some(Lexeme::Keyword(Keyword::Begin)) => self.bodies += 1,
+            Lexeme::Keyword(Keyword::Case) if 0 < self.bodies => self.bodies += 1,
+            Lexeme::Keyword(Keyword::End) => self.bodies = self.bodies.saturating_sub(1),
+            _ => {}
+        }
+        self.last = Some(lexeme);
+    }
+}
+
+/// Returns the module of each `AS 'MODULE', 'ENTRY'` of a text.
+pub(crate) fn modules(text: &str) -> Vec<String> {
+    let tokens = tokens(text);
+    let is_text = |token: &Token| matches!(token.lexeme, Lexeme::Text | Lexeme::EscapeText | Lexeme::DollarText);
+    tokens
+        .windows(4)
+        .filter_map(|window| match window {
+            [word, module, comma, entry]
+                if word.lexeme == Lexeme::Keyword(Keyword::As)
+                    && is_text(module)
+                    && comma.lexeme == Lexeme::Comma
+                    && is_text(entry) =>
+            {
+                value::string(text, *module).ok()
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns a name in quotes.
+pub(crate) fn quoted_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns a text as a literal.
+pub(crate) fn literal(text: &str) -> String {
+    // A backslash means itself whatever the setting standard_conforming_strings is.
+    let prefix = if text.contains('\\') { "E" } else { "" };
+    format!("{prefix}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_end_where_psql_ends_them() {
+        let text = "-- a; comment\nSELECT ';' ;;\nCREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; END;\
+                    BEGIN; SELECT (1;2); SELECT $$;$$ -- last\n";
+        let expected = [
+            "SELECT ';'",
+            "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; END",
+            "BEGIN",
+            "SELECT (1;2)",
+            "SELECT $$;$$ -- last",
+        ];
+        assert_eq!(statements(text), expected);
+        assert_eq!(statements("SELECT 1; SELECT 'open"), ["SELECT 1", "SELECT 'open"]);
+        assert_eq!(statements(" ; -- nothing"), [""; 0]);
+    }
+
+    #[test]
+    fn modules_are_found_in_signatures() {
+        let text = "CREATE PROCEDURE p() LANGUAGE wasm AS 'bank', 'p'; -- AS 'no', 'no'\n\
+                    CREATE FUNCTION f() RETURNS int LANGUAGE exec AS $$b'k$$, 'f'; SELECT 'x' AS y, 'z'";
+        assert_eq!(modules(text), ["bank", "b'k"]);
+    }
+
+    #[test]
+    fn texts_are_quoted() {
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal("a\\b"), "E'a\\\\b'");
+        assert_eq!(quoted_name("a\"b"), "\"a\"\"b\"");
+    }
+}

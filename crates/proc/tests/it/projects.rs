@@ -1,0 +1,96 @@
+//! The example of each language.
+
+use crate::engine::Tables;
+use crate::host::{CHANNELS, Worker};
+use proc::{BuiltModule, Language};
+use procs::{ArtifactKind, Channel, Manifest};
+use statement::error::SqlResult;
+use std::path::Path;
+use types::datum::Datum;
+use types::{Kind, SqlType};
+
+fn tables() -> Tables {
+    let mut tables = Tables::new(Kind::Int8.into(), &[Kind::Int8.into()]);
+    // The bank's only table, with balances in whole numbers.
+    tables.tables.swap(0, 1);
+    for (id, balance) in [(1, 100), (2, 50)] {
+        tables.tables[0].insert(id, vec![Datum::Int8(id), Datum::Int8(balance)]);
+    }
+    tables.columns.swap(0, 1);
+    tables
+}
+
+fn invoke(worker: &mut Worker, tables: &mut Tables, entry: u32, rows: &[&[Datum]]) -> SqlResult<Vec<Vec<Datum>>> {
+    let width = rows.first().map_or(0, |row| row.len());
+    worker.invoke(entry, rows, &vec![SqlType::from(Kind::Int8); width], tables)
+}
+
+fn ints<const N: usize>(values: [i64; N]) -> [Datum; N] {
+    values.map(Datum::Int8)
+}
+
+/// Runs both entries of the example over both channels.
+fn check_bank(program: &Path) {
+    for channel in CHANNELS {
+        let mut worker = Worker::start(program, channel);
+        let mut tables = tables();
+        let told = |error: statement::SqlError| (error.state().0, error.message().to_owned());
+        let left = invoke(&mut worker, &mut tables, 0, &[&ints([1, 2, 30])]).expect("a transfer");
+        assert_eq!(left, [ints([70])], "{channel}");
+        assert_eq!(tables.log, ["get 0 1 true", "get 0 2 true", "put 0 1 false", "put 0 2 false"]);
+        assert_eq!(tables.tables[0][&2], ints([2, 80]));
+        let error = invoke(&mut worker, &mut tables, 0, &[&ints([1, 2, 1000])]).expect_err("too much");
+        assert_eq!(told(error), ("P0001", "the balance is too low".to_owned()));
+        let error = invoke(&mut worker, &mut tables, 0, &[&ints([1, 9, 1])]).expect_err("no account");
+        assert_eq!(told(error), ("P0002", "an account does not exist".to_owned()));
+        let error = invoke(&mut worker, &mut tables, 7, &[&[]]).expect_err("no entry");
+        assert_eq!(error.state().0, "39000");
+        let amounts: Vec<[Datum; 1]> = (0..1_023).map(|at| ints([at])).chain([[Datum::Null]]).collect();
+        let amounts: Vec<&[Datum]> = amounts.iter().map(<[Datum; 1]>::as_slice).collect();
+        let fees = invoke(&mut worker, &mut tables, 1, &amounts).expect("fees");
+        assert_eq!(
+            (fees.len(), &fees[50], &fees[1_000], &fees[1_023]),
+            (1_024, &ints([1]).to_vec(), &ints([10]).to_vec(), &vec![Datum::Null])
+        );
+        if channel == Channel::UnixSocket {
+            assert!(worker.hang_up().success(), "the program ends with its server");
+        }
+    }
+}
+
+fn built(language: Language) -> (tempfile::TempDir, BuiltModule) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("shop");
+    proc::create(&directory, language).expect("a project");
+    let built = proc::build(&directory).expect("artifacts");
+    let manifest = Manifest::parse(&built.manifest).expect("a manifest");
+    assert_eq!((&*built.name, manifest.entries), ("shop", vec!["transfer".to_owned(), "fee".to_owned()]));
+    (folder, built)
+}
+
+fn check_language(language: Language) {
+    let (_folder, built) = built(language);
+    check_bank(&built.artifact(ArtifactKind::Exec).expect("an executable").path);
+}
+
+#[test]
+fn a_project_in_rust_runs() {
+    check_language(Language::Rust);
+}
+
+#[test]
+fn a_project_in_c_runs() {
+    check_language(Language::C);
+}
+
+#[test]
+fn a_project_in_python_runs() {
+    check_language(Language::Python);
+}
+
+#[test]
+fn a_project_in_java_runs_where_java_is_installed() {
+    if std::process::Command::new("java").arg("-version").output().is_ok_and(|output| output.status.success()) {
+        check_language(Language::Java);
+    }
+}
