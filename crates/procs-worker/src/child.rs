@@ -203,8 +203,8 @@ pub(crate) fn create(plan: &ChildPlan, stack: &mut ChildStack) -> io::Result<(i3
     }
 }
 
-/// Waits for a child that is about to end.
-fn reap(process: &OwnedFd) {
+/// Kills a child, and waits for its end.
+pub(crate) fn reap(process: &OwnedFd) {
     system::kill(process);
     while let Ok(None) = system::exit_of(process, true) {
         std::thread::yield_now();

@@ -294,12 +294,8 @@ impl SpawnerThread {
     }
 
     fn create(&mut self, order: Order) -> io::Result<WorkerProcess> {
-        let group = match (order.is_container, &self.groups) {
-            (true, Some(groups)) => {
-                Some(groups.create(order.memory.saturating_add(order.executable.len + GROUP_BYTES))?)
-            }
-            _ => None,
-        };
+        let memory = order.memory.saturating_add(order.executable.len + GROUP_BYTES);
+        let group = self.groups.as_ref().map(|groups| groups.create(memory)).transpose()?;
         match self.create_in(&order, group.as_ref()) {
             Ok((pid, descriptor)) => Ok(WorkerProcess { pid, descriptor, group, place: order.place }),
             Err(error) => {
@@ -338,7 +334,15 @@ impl SpawnerThread {
             failure: AtomicU64::new(0),
         };
         if !order.is_container {
-            return child::create(&plan, &mut self.stack);
+            let (pid, descriptor) = child::create(&plan, &mut self.stack)?;
+            if let Some(Err(error)) = group.map(|group| group.add(pid)) {
+                // One that has ended at once cannot be added, and need not be.
+                if matches!(system::exit_of(&descriptor, false), Ok(None)) {
+                    child::reap(&descriptor);
+                    return Err(error);
+                }
+            }
+            return Ok((pid, descriptor));
         }
         thread::scope(|scope| {
             let mapper = thread::Builder::new().name("procs-users".to_owned());
