@@ -20,6 +20,24 @@ use std::time::{Duration, Instant};
 use types::Kind;
 use types::datum::Datum;
 
+/// Module without a library that does the same.
+const BY_HAND: &str = r#"(module
+    (import "overtake" "call" (func $call (param i32) (result i32)))
+    (memory (export "memory") 17)
+    (func (export "overtake_area") (result i32) (i32.const 0))
+    (func (export "overtake_invoke") (param i32 i32) (result i32)
+        (local $id i64) (local $found i64)
+        (local.set $id (i64.load (i32.const 7)))
+        (i32.store (i32.const 0) (i32.const 1))
+        (i32.store8 (i32.const 4) (i32.const 3))
+        (i64.store (i32.const 5) (local.get $id))
+        (drop (call $call (i32.const 13)))
+        (local.set $found (i64.load8_u (i32.const 0)))
+        (i32.store (i32.const 0) (i32.const 1))
+        (i32.store (i32.const 4) (i32.const 0x30001))
+        (i64.store (i32.const 7) (local.get $found))
+        (i32.const 15)))"#;
+
 /// Module of the level `native` that does the same as the entry `one_call`.
 struct OneCall;
 
@@ -97,7 +115,9 @@ fn main() {
     let native: Arc<dyn Runtime> = Arc::new(NativeRuntime::new(vec![Arc::new(OneCall)]));
     measure("native", &*native, &Artifact::new(ArtifactKind::Native, &b"one_call"[..]), 0, &mut engine);
     let wasm = WasmRuntime::new(WasmConfig::default()).expect("address space");
-    measure("wasm", &*wasm, &Artifact::new(ArtifactKind::Wasm, code.wasm.as_slice()), entry, &mut engine);
+    let by_hand = wat::parse_str(BY_HAND).expect("a text");
+    measure("wasm by hand", &wasm, &Artifact::new(ArtifactKind::Wasm, by_hand), 0, &mut engine);
+    measure("wasm", &wasm, &Artifact::new(ArtifactKind::Wasm, code.wasm.as_slice()), entry, &mut engine);
     for runtime in procs_worker::runtimes(WorkerConfig::default()).expect("a thread") {
         let artifact = Artifact::new(ArtifactKind::Exec, code.executable.as_slice());
         measure(runtime.level().name(), &*runtime, &artifact, entry, &mut engine);

@@ -10,6 +10,8 @@ use types::{Kind, SqlType};
 /// Loaded code at one level, over one channel.
 #[derive(Clone, Debug)]
 pub struct Subject {
+    /// Name for messages.
+    pub name: String,
     /// Level.
     pub level: Level,
     /// Channel.
@@ -21,9 +23,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns the name for messages.
-    pub fn name(&self) -> String {
-        format!("{} over {}", self.level, self.channel)
+    /// Creates a subject.
+    pub fn new(level: Level, channel: Channel, program: &Arc<dyn Program>, manifest: &Arc<Manifest>) -> Subject {
+        let name = format!("{level} over {channel}");
+        Subject { name, level, channel, program: Arc::clone(program), manifest: Arc::clone(manifest) }
     }
 
     /// Creates an instance.

@@ -109,8 +109,7 @@ fn main() {
         let artifact = Artifact::new(runtime.level().artifact(), code.executable.as_slice());
         let program = runtime.load(&artifact).expect("an executable");
         for channel in runtime.level().channels() {
-            let (program, manifest) = (Arc::clone(&program), Arc::clone(&manifest));
-            let subject = Subject { level: runtime.level(), channel: *channel, program, manifest };
+            let subject = Subject::new(runtime.level(), *channel, &program, &manifest);
             let run = || {
                 let result = subject.run("many_calls", 1_000_000, Limits::default(), &mut engine(Kind::Int8.into()));
                 let error = result.expect_err("it is killed");
@@ -134,7 +133,7 @@ fn main() {
             // Arenas of the allocator come and go.
             assert!(after.mappings <= before.mappings + 8, "{before:?} {after:?}");
             assert_eq!(groups(), Vec::<String>::new());
-            println!("{}: {} workers killed, {each:?} each; {after:?}", subject.name(), ROUNDS);
+            println!("{}: {} workers killed, {each:?} each; {after:?}", subject.name, ROUNDS);
         }
     }
 }

@@ -26,11 +26,11 @@ fn each_kind_of_call_is_answered() {
     for subject in subjects() {
         let mut engine = engine(Kind::Int8.into());
         let result = subject.run("every_call", 0, Limits::default(), &mut engine);
-        assert_eq!(result.expect(&subject.name()), 1, "{}", subject.name());
+        assert_eq!(result.expect(&subject.name), 1, "{}", subject.name);
         assert_eq!(engine.tables[0].rows().count(), 1);
         assert_eq!(engine.notices, [(NoticeLevel::Notice, "done".to_owned())]);
         let mut engine = procs_conformance::engine(Kind::Int8.into());
-        assert_eq!(subject.run("batch", 0, Limits::default(), &mut engine).expect(&subject.name()), 2);
+        assert_eq!(subject.run("batch", 0, Limits::default(), &mut engine).expect(&subject.name), 2);
         assert_eq!(engine.notices, [(NoticeLevel::Info, "in a batch".to_owned())]);
     }
 }
@@ -71,10 +71,10 @@ fn values_of_every_kind_come_back() {
             for entry in ["echo", "keep"] {
                 let mut engine = engine(of);
                 let rows = subject.invoke(&mut *instance, entry, &values, (of, of), Limits::default(), &mut engine);
-                let rows = rows.unwrap_or_else(|error| panic!("{} {} {error:?}", subject.name(), kind.name()));
+                let rows = rows.unwrap_or_else(|error| panic!("{} {} {error:?}", subject.name, kind.name()));
                 assert_eq!(rows.len(), values.len());
                 for (row, value) in rows.iter().zip(&values) {
-                    assert_eq!(shown(&row[0]), shown(value), "{} {}", subject.name(), kind.name());
+                    assert_eq!(shown(&row[0]), shown(value), "{} {}", subject.name, kind.name());
                 }
             }
         }
@@ -112,7 +112,7 @@ fn random_values_come_back() {
             prop_assert_eq!(shown(&rows.expect("a result")[0][0]), shown(&value));
             Ok(())
         });
-        ran.unwrap_or_else(|error| panic!("{}: {error}", subject.name()));
+        ran.unwrap_or_else(|error| panic!("{}: {error}", subject.name));
     }
 }
 
@@ -124,8 +124,8 @@ fn a_batch_of_rows_is_one_invocation() {
         let mut instance = subject.open(&Limits::default()).expect("an instance");
         let mut engine = engine(Kind::Int8.into());
         let rows = subject.invoke(&mut *instance, "echo", &values, types, Limits::default(), &mut engine);
-        let rows = rows.expect(&subject.name());
-        assert!(rows.iter().map(|row| &row[0]).eq(&values), "{}", subject.name());
+        let rows = rows.expect(&subject.name);
+        assert!(rows.iter().map(|row| &row[0]).eq(&values), "{}", subject.name);
     }
 }
 
@@ -142,11 +142,11 @@ fn a_scan_may_exceed_the_area() {
                 .expect("a row");
             expected += if prefix == 1 { number } else { 0 };
         }
-        let sum = subject.run("sum_of_scan", 1, Limits::default(), &mut engine).expect(&subject.name());
-        assert_eq!(sum, expected, "{}", subject.name());
+        let sum = subject.run("sum_of_scan", 1, Limits::default(), &mut engine).expect(&subject.name);
+        assert_eq!(sum, expected, "{}", subject.name);
         engine.tables[1].put(vec![Datum::Int8(7), Datum::text("x".repeat(1 << 20)), Datum::Int8(1)]).expect("a row");
         let error = subject.run("sum_of_scan", 7, Limits::default(), &mut engine).expect_err("a row beyond the area");
-        assert_eq!(parts(&error), ("54000", "a row of the routine exceeds 1024 kB"), "{}", subject.name());
+        assert_eq!(parts(&error), ("54000", "a row of the routine exceeds 1024 kB"), "{}", subject.name);
     }
 }
 
@@ -165,9 +165,9 @@ fn rows_are_emitted_beyond_the_area() {
             result: &engine.result.clone(),
             limits: Limits::default(),
         };
-        let rest = instance.invoke(&invocation, &mut engine).expect(&subject.name());
+        let rest = instance.invoke(&invocation, &mut engine).expect(&subject.name);
         let all: Vec<Vec<Datum>> = engine.emitted.drain(..).chain(rest).collect();
-        assert_eq!(all.len(), 20_000, "{}", subject.name());
+        assert_eq!(all.len(), 20_000, "{}", subject.name);
         assert!((0..).zip(&all).all(|(number, row)| row[0] == Datum::Int8(number)));
     }
 }
@@ -176,16 +176,16 @@ fn rows_are_emitted_beyond_the_area() {
 fn notices_and_errors_have_all_their_parts() {
     for subject in subjects() {
         let mut engine = engine(Kind::Int8.into());
-        assert_eq!(subject.run("notices", 0, Limits::default(), &mut engine).expect(&subject.name()), 5);
+        assert_eq!(subject.run("notices", 0, Limits::default(), &mut engine).expect(&subject.name), 5);
         use NoticeLevel::{Debug, Info, Log, Notice, Warning};
         let levels: Vec<NoticeLevel> = engine.notices.iter().map(|(level, _)| *level).collect();
         assert_eq!(levels, [Debug, Log, Info, Notice, Warning]);
         let error = subject.run("raise", 0, Limits::default(), &mut engine).expect_err("an error");
-        assert_eq!(parts(&error), ("UX123", "the message"), "{}", subject.name());
+        assert_eq!(parts(&error), ("UX123", "the message"), "{}", subject.name);
         assert_eq!((error.detail_text(), error.hint_text()), (Some("The detail."), Some("The hint.")));
         let error = subject.run("panics", 0, Limits::default(), &mut engine).expect_err("a panic");
-        assert_eq!(error.state().0, "38000", "{}", subject.name());
-        assert!(error.message().contains("a panic of the guest"), "{}: {}", subject.name(), error.message());
+        assert_eq!(error.state().0, "38000", "{}", subject.name);
+        assert!(error.message().contains("a panic of the guest"), "{}: {}", subject.name, error.message());
     }
 }
 
@@ -194,8 +194,8 @@ fn the_first_error_ends_the_invocation() {
     for subject in subjects() {
         let mut engine = engine(Kind::Int8.into());
         let error = subject.run("goes_on", 0, Limits::default(), &mut engine).expect_err("an error");
-        assert_eq!(parts(&error), ("22012", "division by zero"), "{}", subject.name());
-        assert_eq!((engine.calls, engine.tables[0].rows().count()), (1, 0), "{}", subject.name());
+        assert_eq!(parts(&error), ("22012", "division by zero"), "{}", subject.name);
+        assert_eq!((engine.calls, engine.tables[0].rows().count()), (1, 0), "{}", subject.name);
     }
 }
 
@@ -217,7 +217,7 @@ fn an_invocation_may_end_at_each_call() {
             assert_eq!(engine.calls, at);
             calls += 1;
         }
-        assert!(10 < calls, "{}", subject.name());
+        assert!(10 < calls, "{}", subject.name);
     }
 }
 
@@ -230,7 +230,7 @@ fn an_instance_runs_many_invocations() {
         for number in 0..200 {
             let arguments = [Datum::Int8(number)];
             let rows = subject.invoke(&mut *instance, "one_call", &arguments, types, Limits::default(), &mut engine);
-            assert_eq!(rows.expect(&subject.name()), [[Datum::Int8(0)]]);
+            assert_eq!(rows.expect(&subject.name), [[Datum::Int8(0)]]);
         }
         assert_eq!(engine.calls, 200);
     }
@@ -241,7 +241,7 @@ fn output_of_a_worker_is_shown_with_its_crash() {
     for subject in processes() {
         let error = subject.run("writes_output", 0, Limits::default(), &mut engine(Kind::Int8.into()));
         let error = error.expect_err("a crash");
-        assert_eq!(parts(&error), ("38000", "the routine crashed: it ended with exit status 3"), "{}", subject.name());
+        assert_eq!(parts(&error), ("38000", "the routine crashed: it ended with exit status 3"), "{}", subject.name);
         let detail = error.detail_text().unwrap_or_default();
         assert!(detail.starts_with("Its last output:\n") && detail.ends_with("line 19999\nthe last line"), "{detail}");
         assert!(detail.len() < 4_200);
@@ -256,6 +256,6 @@ fn a_result_of_another_type_is_refused() {
         let arguments = [Datum::text("no uuid")];
         let mut engine = engine(Kind::Int8.into());
         let error = subject.invoke(&mut *instance, "echo", &arguments, types, Limits::default(), &mut engine);
-        assert_eq!(error.expect_err("another type").state().0, "22P02", "{}", subject.name());
+        assert_eq!(error.expect_err("another type").state().0, "22P02", "{}", subject.name);
     }
 }

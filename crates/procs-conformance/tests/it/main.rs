@@ -23,7 +23,9 @@ fn runtimes() -> &'static [Arc<dyn Runtime>] {
     RUNTIMES.get_or_init(|| {
         let config = WorkerConfig { start_max: Duration::from_secs(2), ..WorkerConfig::default() };
         let mut all = procs_worker::runtimes(config).expect("a thread");
-        all.push(WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).expect("address space"));
+        all.push(Arc::new(
+            WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).expect("address space"),
+        ));
         all
     })
 }
@@ -53,12 +55,7 @@ fn subjects() -> &'static [Subject] {
                 ArtifactKind::Native | ArtifactKind::Guest => unreachable!("none of these levels"),
             };
             let Some(program) = load(level, bytes) else { continue };
-            all.extend(level.channels().iter().map(|channel| Subject {
-                level,
-                channel: *channel,
-                program: Arc::clone(&program),
-                manifest: Arc::clone(&manifest),
-            }));
+            all.extend(level.channels().iter().map(|channel| Subject::new(level, *channel, &program, &manifest)));
         }
         all
     })

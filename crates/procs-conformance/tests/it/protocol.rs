@@ -39,7 +39,7 @@ const ATTACKS: &[(&str, &[&str])] = &[
 fn attack(level: Level, channel: Channel, name: &str, states: &[&str]) -> Result<String, String> {
     let Some(program) = load(level, &code().attacker(name)) else { return Ok("missing".to_owned()) };
     let manifest = Arc::new(Manifest::parse("overtake 1\nentry any\n").map_err(|error| error.message().to_owned())?);
-    let subject = Subject { level, channel, program, manifest };
+    let subject = Subject::new(level, channel, &program, &manifest);
     let limits = Limits { time: Some(Duration::from_millis(500)), ..Limits::default() };
     let begin = Instant::now();
     let types = (Kind::Int8.into(), Kind::Int8.into());

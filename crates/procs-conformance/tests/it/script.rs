@@ -37,7 +37,7 @@ fn a_script_is_a_worker() {
     for level in [Level::Process, Level::Container] {
         let Some(program) = load(level, SCRIPT.as_bytes()) else { continue };
         let manifest = Arc::new(Manifest::parse("overtake 1\nentry any\n").expect("a manifest"));
-        let subject = Subject { level, channel: Channel::UnixSocket, program, manifest };
+        let subject = Subject::new(level, Channel::UnixSocket, &program, &manifest);
         let mut engine = engine(Kind::Int8.into());
         let mut instance = subject.open(&Limits::default()).expect("a worker");
         let types = (Kind::Int8.into(), Kind::Int8.into());
