@@ -27,12 +27,10 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - engine behind a pointer, for one invocation: `lent`
 //! - clock of running code: `ticker`
-//! - contents of a store, its limits: `state`
+//! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
 //! - errors of wasmtime: `faults`
-//! - instances: `instance`
-//! - modules: `module`
+//! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
 mod faults;

@@ -31,8 +31,8 @@
 //!
 //! - the kernel: `system`, `elf`, `seccomp`
 //! - memory of a channel: `shared`
-//! - code between fork and exec: `child`
 //! - root of a container, control groups: `cgroup`, `container`
+//! - code between fork and exec: `child`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
