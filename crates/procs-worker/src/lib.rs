@@ -32,7 +32,7 @@
 //! - the kernel: `system`, `elf`, `seccomp`
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
-//! - code between fork and exec: `child`
+//! - code between fork and exec: `confine`, which only makes system calls, and `child`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
@@ -41,6 +41,7 @@
 mod cgroup;
 mod channel;
 mod child;
+mod confine;
 mod container;
 mod elf;
 mod instance;

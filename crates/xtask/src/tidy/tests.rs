@@ -49,6 +49,7 @@ fn unsafe_stays_in_its_rooms() {
         "crates/guest/tests/it/memory.rs",
         "crates/procs-wasm/src/lent.rs",
         "crates/procs-worker/src/child.rs",
+        "crates/procs-worker/src/confine.rs",
         "crates/procs-worker/src/shared.rs",
         "crates/procs-worker/src/system.rs",
     ];
