@@ -50,6 +50,16 @@ impl ModelTable {
         ModelTable { columns: columns.into(), key, rows: BTreeMap::new() }
     }
 
+    /// Inserts a row, or replaces that with its key.
+    ///
+    /// # Errors
+    /// `23502` for a key that is neither an integer nor a text.
+    pub fn put(&mut self, row: Vec<Datum>) -> SqlResult<()> {
+        let key = parts(row.get(..self.key.len()).unwrap_or(&row))?;
+        self.rows.insert(key, row);
+        Ok(())
+    }
+
     /// Returns the rows, in the order of the key.
     pub fn rows(&self) -> impl Iterator<Item = &Vec<Datum>> {
         self.rows.values()

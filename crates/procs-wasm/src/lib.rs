@@ -3,7 +3,8 @@
 //! An instance owns a slot of a pool: address space for one linear memory and its tables. A slot is emptied before the
 //! next instance gets it. Code is deterministic: it has neither a clock nor random numbers, NaNs have one form, and the
 //! engine is its only import. A thread advances the epoch of all code each millisecond while some runs; compiled code
-//! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel.
+//! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel. Memories of instances are
+//! mappings, which the allocator does not count; the limit of resident memory holds for them, and growing asks for room.
 //!
 //! # Faults
 //!
@@ -27,12 +28,10 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - engine behind a pointer, for one invocation: `lent`
 //! - clock of running code: `ticker`
-//! - contents of a store, its limits: `state`
+//! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
 //! - errors of wasmtime: `faults`
-//! - instances: `instance`
-//! - modules: `module`
+//! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
 mod faults;

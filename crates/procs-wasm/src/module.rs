@@ -49,6 +49,9 @@ impl fmt::Debug for WasmProgram {
     }
 }
 
+/// Memory of an instance, address of its exchange area, and its entry.
+type Instantiated = (Memory, i32, TypedFunc<(i32, i32), i32>);
+
 /// Returns the functions that modules may import.
 pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<StoreState>> {
     let mut linker = Linker::new(engine);
@@ -108,10 +111,7 @@ impl WasmCode {
     }
 
     /// Creates an instance in the store. Returns its memory, the address of its exchange area, and its entry.
-    pub(crate) fn instantiate(
-        &self,
-        store: &mut Store<StoreState>,
-    ) -> wasmtime::Result<(Memory, i32, TypedFunc<(i32, i32), i32>)> {
+    pub(crate) fn instantiate(&self, store: &mut Store<StoreState>) -> wasmtime::Result<Instantiated> {
         let instance = self.module.instantiate(&mut *store)?;
         let memory = instance.get_memory(&mut *store, "memory");
         let memory = memory.ok_or_else(|| wasmtime::Error::msg("the memory is missing"))?;

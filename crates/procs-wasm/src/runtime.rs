@@ -40,12 +40,12 @@ impl WasmRuntime {
     ///
     /// # Errors
     /// Those of the system if it refuses the address space.
-    pub fn new(config: WasmConfig) -> io::Result<Arc<dyn Runtime>> {
+    pub fn new(config: WasmConfig) -> io::Result<WasmRuntime> {
         let engine = Engine::new(&settings(config)).map_err(|error| io::Error::other(format!("{error:#}")))?;
         let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
         let ticker = Ticker::new(engine.clone());
         let WasmConfig { instances_max, memory_max } = config;
-        Ok(Arc::new(WasmRuntime(Arc::new(WasmShared { engine, ticker, linker, instances_max, memory_max }))))
+        Ok(WasmRuntime(Arc::new(WasmShared { engine, ticker, linker, instances_max, memory_max })))
     }
 }
 

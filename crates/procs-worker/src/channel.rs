@@ -163,8 +163,11 @@ impl HostChannel {
                 read(socket, &mut head, look)?;
                 let [kind, entry, len] = [0, 4, 8].map(|at| number(&head, at));
                 contents.clear();
-                contents.resize((len as usize).min(AREA_BYTES), 0);
-                read(socket, contents, look)?;
+                // A message that is too long is refused, not read.
+                if len as usize <= AREA_BYTES {
+                    contents.resize(len as usize, 0);
+                    read(socket, contents, look)?;
+                }
                 (kind, entry, len)
             }
         };

@@ -7,16 +7,19 @@
 //!
 //! A process of the server's user. It inherits three standard files (`/dev/null` to read, a pipe to write) and the
 //! channel, and an environment of `OVERTAKE_CHANNEL`, `PATH` and `LANG`. It is in a session of its own, dies with the
-//! server, gains no privileges, dumps no core, and has limits for data, files and descriptors. It may read and write
-//! what the server's user may: only superusers install such code.
+//! server, gains no privileges, dumps no core, and has limits for files and descriptors. It may read and write what the
+//! server's user may: only superusers install such code.
+//!
+//! If the server may create control groups (version 1 or 2), each worker has one, which limits its memory and its
+//! processes; a worker that exceeds the memory ends with `53200`. If not, `RLIMIT_DATA` limits the memory: allocations
+//! fail, and code that crashes of that ends with `38000`.
 //!
 //! # Level `container`
 //!
 //! The same process in new namespaces of users, mounts, processes, network, IPC, host name and cgroups. Its root is a
 //! read-only file system in memory with the executable and `/dev/null`; dynamic executables and scripts also see `/usr`
 //! and the libraries, read-only. It has no capability, a filter of system calls, and Landlock where the kernel has it.
-//! If the server may create control groups (version 1 or 2), one limits memory and processes; if not, `RLIMIT_DATA` and
-//! `RLIMIT_NPROC` do. A server of root runs the code as user `nobody` (65534).
+//! Without control groups, `RLIMIT_NPROC` limits its processes. A server of root runs the code as user `nobody` (65534).
 //!
 //! **Invariant:** no worker has two instances, and no descriptor, mapping or process of a worker outlives its instance
 //! for long. Nothing that a worker writes is trusted. A level that cannot be had here is missing; code never runs with
@@ -28,8 +31,8 @@
 //!
 //! - the kernel: `system`, `elf`, `seccomp`
 //! - memory of a channel: `shared`
-//! - code between fork and exec: `child`
 //! - root of a container, control groups: `cgroup`, `container`
+//! - code between fork and exec: `confine`, which only makes system calls, and `child`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
@@ -38,6 +41,7 @@
 mod cgroup;
 mod channel;
 mod child;
+mod confine;
 mod container;
 mod elf;
 mod instance;

@@ -7,7 +7,8 @@
 //! free afterwards.
 
 use crate::cgroup::{self, Group, Groups};
-use crate::child::{self, COPIES_FROM, ChildPlan, ChildStack, ContainerPlan, NOBODY, Start};
+use crate::child::{self, COPIES_FROM, ChildPlan, ChildStack, ContainerPlan, NOBODY};
+use crate::confine::{self, Start};
 use crate::container::Root;
 use crate::elf::ExecutableKind;
 use crate::seccomp;
@@ -294,12 +295,8 @@ impl SpawnerThread {
     }
 
     fn create(&mut self, order: Order) -> io::Result<WorkerProcess> {
-        let group = match (order.is_container, &self.groups) {
-            (true, Some(groups)) => {
-                Some(groups.create(order.memory.saturating_add(order.executable.len + GROUP_BYTES))?)
-            }
-            _ => None,
-        };
+        let memory = order.memory.saturating_add(order.executable.len + GROUP_BYTES);
+        let group = self.groups.as_ref().map(|groups| groups.create(memory)).transpose()?;
         match self.create_in(&order, group.as_ref()) {
             Ok((pid, descriptor)) => Ok(WorkerProcess { pid, descriptor, group, place: order.place }),
             Err(error) => {
@@ -331,23 +328,35 @@ impl SpawnerThread {
                 root: Root::of(order.executable.kind, order.executable.len),
                 filter: seccomp::filter(),
                 is_root: system::user().0 == 0,
-                landlock: child::landlock_version(),
+                landlock: confine::landlock_version(),
             }),
             stage: AtomicU32::new(child::STAGE_NEW),
             process: AtomicI32::new(-1),
             failure: AtomicU64::new(0),
         };
         if !order.is_container {
-            return child::create(&plan, &mut self.stack);
+            let (pid, descriptor) = child::create(&plan, &mut self.stack)?;
+            if let Some(Err(error)) = group.map(|group| group.add(pid)) {
+                // One that has ended at once cannot be added, and need not be.
+                if matches!(system::exit_of(&descriptor, false), Ok(None)) {
+                    child::reap(&descriptor);
+                    return Err(error);
+                }
+            }
+            return Ok((pid, descriptor));
         }
         thread::scope(|scope| {
             let mapper = thread::Builder::new().name("procs-users".to_owned());
-            mapper.spawn_scoped(scope, || admit(&plan, group))?;
+            let mapper = mapper.spawn_scoped(scope, || admit(&plan, group))?;
             let created = child::create(&plan, &mut self.stack);
             // Ends the other thread if there was no child.
             plan.stage.store(child::STAGE_ENDS, SeqCst);
             system::futex_wake(&plan.stage);
-            created
+            // A child that was not admitted has failed as well, but does not know why.
+            match (mapper.join(), created) {
+                (Ok(Err(reason)), Err(_)) => Err(reason),
+                (_, created) => created,
+            }
         })
     }
 }
@@ -369,13 +378,13 @@ impl WorkerProcess {
 }
 
 /// Waits until the child waits; then maps its users, puts it into its group, and lets it go on.
-fn admit(plan: &ChildPlan, group: Option<&Group>) {
+fn admit(plan: &ChildPlan, group: Option<&Group>) -> io::Result<()> {
     let stage = &plan.stage;
     while stage.load(SeqCst) == child::STAGE_NEW {
         system::futex_wait(stage, child::STAGE_NEW, Duration::from_secs(1));
     }
     if stage.load(SeqCst) != child::STAGE_WAITS {
-        return;
+        return Ok(());
     }
     let is_admitted = number_of(plan.process.load(SeqCst)).and_then(|process| {
         map_users(process)?;
@@ -383,6 +392,7 @@ fn admit(plan: &ChildPlan, group: Option<&Group>) {
     });
     stage.store(if is_admitted.is_ok() { child::STAGE_MAPPED } else { child::STAGE_ENDS }, SeqCst);
     system::futex_wake(stage);
+    is_admitted
 }
 
 /// Returns the number of the process with this descriptor.

@@ -42,7 +42,9 @@ fn main() -> ExitCode {
 /// Returns the level, one for the process.
 fn runtime() -> &'static Arc<dyn Runtime> {
     static RUNTIME: OnceLock<Arc<dyn Runtime>> = OnceLock::new();
-    RUNTIME.get_or_init(|| WasmRuntime::new(WasmConfig { instances_max: 16, memory_max: 64 << 20 }).expect("a runtime"))
+    RUNTIME.get_or_init(|| {
+        Arc::new(WasmRuntime::new(WasmConfig { instances_max: 16, memory_max: 64 << 20 }).expect("a runtime"))
+    })
 }
 
 fn load(wat: &str) -> SqlResult<Arc<dyn Program>> {

@@ -16,7 +16,7 @@ const SLOTS: usize = 8;
 
 /// Returns a level with few slots, which no other test uses.
 fn small_runtime() -> Arc<dyn Runtime> {
-    WasmRuntime::new(WasmConfig { instances_max: SLOTS as u32, memory_max: 64 << 20 }).expect("a runtime")
+    Arc::new(WasmRuntime::new(WasmConfig { instances_max: SLOTS as u32, memory_max: 64 << 20 }).expect("a runtime"))
 }
 
 fn state(error: &SqlError) -> &'static str {

@@ -39,6 +39,9 @@ module! {
         leaves;
         writes_output;
         dies_by_signal;
+        forbidden_calls;
+        open_files;
+        identity;
     }
 }
 
@@ -233,6 +236,65 @@ mod native {
         safe fn fork() -> c_int;
         safe fn raise(signal: c_int) -> c_int;
         safe fn getpid() -> c_int;
+        safe fn getuid() -> u32;
+        safe fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+        // The arguments are such that no call reads or writes memory.
+        safe fn syscall(number: i64, ...) -> i64;
+    }
+
+    /// Makes system calls that reach for more than a container has. Returns those that were not refused.
+    pub(super) fn forbidden_calls(_call: &mut Call) -> Result<String> {
+        const CALLS: &[(&str, i64, [i64; 5])] = &[
+            ("socket", 41, [2, 1, 0, 0, 0]),
+            ("unix socket", 41, [1, 1, 0, 0, 0]),
+            ("socketpair", 53, [1, 1, 0, 0, 0]),
+            ("clone into a user namespace", 56, [0x1000_0000 | 17, 0, 0, 0, 0]),
+            ("ptrace", 101, [0, 0, 0, 0, 0]),
+            ("setuid", 105, [0, 0, 0, 0, 0]),
+            ("setgid", 106, [0, 0, 0, 0, 0]),
+            ("chroot", 161, [0, 0, 0, 0, 0]),
+            ("mount", 165, [0, 0, 0, 0, 0]),
+            ("umount", 166, [0, 0, 0, 0, 0]),
+            ("keyctl", 250, [0, -3, 0, 0, 0]),
+            ("unshare", 272, [0x2000_0000, 0, 0, 0, 0]),
+            ("perf_event_open", 298, [0, 0, -1, -1, 0]),
+            ("prlimit", 302, [0, 7, 1, 0, 0]),
+            ("setns", 308, [3, 0, 0, 0, 0]),
+            ("memfd_create", 319, [0, 0, 0, 0, 0]),
+            ("bpf", 321, [0, 0, 0, 0, 0]),
+            ("userfaultfd", 323, [1, 0, 0, 0, 0]),
+            ("io_uring_setup", 425, [1, 0, 0, 0, 0]),
+            ("pidfd_open", 434, [1, 0, 0, 0, 0]),
+            ("clone3", 435, [0, 0, 0, 0, 0]),
+            ("prctl of dumps", 157, [4, 1, 0, 0, 0]),
+        ];
+        let mut allowed = String::new();
+        for (name, number, [a, b, c, d, e]) in CALLS {
+            let result = syscall(*number, *a, *b, *c, *d, *e);
+            let error = std::io::Error::last_os_error().raw_os_error();
+            // EPERM and ENOSYS. Any other error shows that the kernel has looked at the arguments.
+            if 0 <= result || !matches!(error, Some(1 | 38)) {
+                allowed += &format!("{name} ({result}, {error:?}); ");
+            }
+        }
+        Ok(allowed)
+    }
+
+    /// Returns the numbers of open descriptors.
+    pub(super) fn open_files(_call: &mut Call) -> Result<String> {
+        const F_GETFD: c_int = 1;
+        let open: Vec<String> =
+            (0..70_000).filter(|fd| 0 <= fcntl(*fd, F_GETFD)).map(|fd| fd.to_string()).collect();
+        Ok(open.join(" "))
+    }
+
+    /// Returns the process, the user, and the names in the root folder.
+    pub(super) fn identity(_call: &mut Call) -> Result<String> {
+        let files = std::fs::read_dir("/").map(|all| all.flatten().map(|one| one.file_name()).collect::<Vec<_>>());
+        let mut files = files.unwrap_or_default();
+        files.sort();
+        let made = std::fs::create_dir("/new").is_ok();
+        Ok(format!("process {}, user {}, root {files:?}, folder made: {made}", getpid(), getuid()))
     }
 
     /// Forks until that fails. Returns the number of children, which stay.
@@ -285,9 +347,21 @@ mod native {
     pub(super) fn dies_by_signal(_call: &mut Call) -> Result<i64> {
         missing()
     }
+
+    pub(super) fn forbidden_calls(_call: &mut Call) -> Result<i64> {
+        missing()
+    }
+
+    pub(super) fn open_files(_call: &mut Call) -> Result<i64> {
+        missing()
+    }
+
+    pub(super) fn identity(_call: &mut Call) -> Result<i64> {
+        missing()
+    }
 }
 
-use native::{descriptors, dies_by_signal, fork_bomb};
+use native::{descriptors, dies_by_signal, forbidden_calls, fork_bomb, identity, open_files};
 
 fn leaves(call: &mut Call) -> Result<i64> {
     std::process::exit(call.argument::<i64>(0)? as i32)
