@@ -83,6 +83,10 @@ impl StageShard {
 
     /// Adds the times of one statement. The shard belongs to the calling thread.
     pub fn add(&self, key: StageKey, times: &StageTimes) {
+        // The clock is off, or nothing has happened.
+        if times.stamps == 0 {
+            return;
+        }
         let Some(own) = self.of(key) else { return };
         for (stage, ns) in times.iter() {
             if let Some(spread) = own.stages.get(stage as usize) {
@@ -327,7 +331,7 @@ mod tests {
         assert_eq!((0..=2 * EVERY).filter(|_| shard.samples_next()).count(), 3);
         assert_eq!(book.run_parts(), []);
         book.add(KEY, Stage::Run, 900_000);
-        let mut times = StageTimes::default();
+        let mut times = StageTimes { stamps: 1, ..StageTimes::default() };
         times.parts[RunPart::Index as usize] = 100;
         times.parts[RunPart::Other as usize] = 200;
         shard.add(KEY, &times);
