@@ -15,20 +15,21 @@ mod rungs;
 mod usage;
 
 use crate::arguments::PhaseDuration;
-use crate::report::{Machine, Report, TextTable, number};
+use crate::report::{Machine, Report};
 use crate::wire::client::Control;
-use crate::wire::servers::{MeasuredServer, ServerChoice, ServerName, overtake_without_clock};
+use crate::wire::servers::{MeasuredServer, ServerChoice, ServerName};
 use crate::wire::tpcc;
 use anyhow::Context;
 use clap::Args;
-use drive::{Driven, Round, Work, drive};
+use drive::{Round, Work, drive};
 use host::memory;
 use host::refusal::Refusal;
 use host::stop::Stop;
 use neighbours::Neighbours;
+use pairs::Processors;
 use preempt::os;
 use results::Row;
-use rungs::{RUNGS, Rung};
+use rungs::{POINTS, RUNGS, Rung};
 use serde::Serialize;
 use workloads::tpcc::Scale;
 
@@ -94,9 +95,6 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     // Servers inherit the processor of the thread that starts them.
     os::pin_to_cpu(server_cpu).context("pinning the servers")?;
     let targets = ServerChoice::over_tcp(&arguments.servers).start(true, arguments.clients + 20)?;
-    let without = (0 < arguments.pairs && targets.iter().any(MeasuredServer::is_overtake))
-        .then(|| overtake_without_clock(arguments.clients + 20))
-        .transpose()?;
     os::pin_to_cpu(client_cpu).context("pinning the clients")?;
     let scale = match (arguments.warehouses as i32, arguments.small) {
         (warehouses, true) => Scale::small(warehouses),
@@ -114,9 +112,12 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
         measure_work(&mut report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
     }
     points(&mut report, arguments, &targets, round, stop)?;
-    let on = targets.iter().find(|target| target.is_overtake());
-    if let Some((on, off)) = on.zip(without.as_ref()) {
-        pairs::measure(&mut report, [on, off], arguments.pairs, round, stop)?;
+    if 0 < arguments.pairs {
+        // These servers end first: the pairs have the processor alone.
+        drop(available);
+        drop(targets);
+        let processors = Processors { server: server_cpu, client: client_cpu };
+        pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;
     }
     neighbours.tell(&mut report);
     notes(&mut report, arguments, (server_cpu, client_cpu));
@@ -159,28 +160,33 @@ fn measure_work(
     round: Round,
     stop: &Stop,
 ) -> anyhow::Result<()> {
-    let row = |target, rung| Row { target, rung, per_s: Vec::new(), sum: Driven::default() };
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (target, rungs) in available {
-        rows.extend(rungs.iter().map(|rung| row(*target, *rung)));
+        rows.extend(rungs.iter().map(|rung| Row::new(target, rung, work)));
     }
-    for number in 1..=arguments.rounds {
-        for row in &mut rows {
-            let round = Round { seed: round.seed + u64::from(number), ..round };
-            let driven = drive(row.target, (row.rung, work), round, stop)?;
-            let (server, per_s) = (row.target.title, driven.per_s());
-            tracing::info!(key, number, server, rung = row.rung.key, per_s, "measured");
-            row.per_s.push(per_s);
-            row.sum.add(&driven);
-        }
-    }
+    measure_rows(&mut rows, arguments.rounds, round, stop)?;
     let title = match work {
         Work::NewOrder => format!("New-Order, {} warehouses, {} clients", arguments.warehouses, arguments.clients),
+        Work::KeyValue(1) => format!("Key-value mix, 1 call, {} clients", arguments.clients),
         Work::KeyValue(calls) => format!("Key-value mix, {calls} calls, {} clients", arguments.clients),
-        Work::Points(depth) => format!("Look-ups, {depth} on the way, {} clients", arguments.clients),
+        Work::Points => format!("Look-ups by key, {} clients", arguments.clients),
     };
     results::fill(report, key, &title, &rows);
     ratios(report, key, &rows);
+    Ok(())
+}
+
+/// Measures the rows in turn, round by round.
+fn measure_rows(rows: &mut [Row<'_>], rounds: u32, round: Round, stop: &Stop) -> anyhow::Result<()> {
+    for number in 1..=rounds {
+        for row in rows.iter_mut() {
+            let round = Round { seed: round.seed + u64::from(number), ..round };
+            let driven = drive(row.target, (row.rung, row.work), round, stop)?;
+            let (server, per_s) = (row.target.title, driven.per_s());
+            tracing::info!(number, server, rung = row.rung.key, work = ?row.work, per_s, "measured");
+            row.add(&driven);
+        }
+    }
     Ok(())
 }
 
@@ -207,42 +213,19 @@ fn points(
     round: Round,
     stop: &Stop,
 ) -> anyhow::Result<()> {
-    let header = ["", "per s", "server µs", "kernel", "client µs", "server %", "client %", ""];
-    let title = format!("Look-ups by key, processor time per request, {} clients", arguments.clients);
-    let mut table = TextTable::new(title, &header);
-    for target in targets {
-        let mut costs = Vec::new();
-        for depth in [1, pairs::DEPTH] {
-            let mut sum = Driven::default();
-            for number in 1..=arguments.rounds {
-                let round = Round { seed: round.seed + u64::from(number), ..round };
-                let [first, ..] = &RUNGS;
-                sum.add(&drive(target, (first, Work::Points(depth)), round, stop)?);
-            }
-            let used = &sum.used;
-            let cost = sum.us_each(used.server.all_s);
-            costs.push(cost);
-            let prefix = if target.is_overtake() { "" } else { "postgres_" };
-            report.figure(format!("glass.point.{prefix}depth_{depth}.cpu_us"), cost);
-            report.figure(format!("glass.point.{prefix}depth_{depth}.kernel_us"), sum.us_each(used.server.kernel_s));
-            report.figure(format!("glass.point.{prefix}depth_{depth}.per_s"), sum.per_s());
-            table.row([
-                format!("{}, {depth} on the way", target.title),
-                number(sum.per_s()),
-                number(cost),
-                number(sum.us_each(used.server.kernel_s)),
-                number(sum.us_each(used.client.all_s)),
-                number(100.0 * used.server_busy()),
-                number(100.0 * used.client_busy()),
-                if used.is_saturated() { String::new() } else { "client-bound".to_owned() },
-            ]);
-        }
-        if let [one, many] = costs[..] {
-            let prefix = if target.is_overtake() { "" } else { "postgres_" };
-            report.figure(format!("glass.point.{prefix}pipelined_over_unpipelined"), many / one);
+    let row = |target| POINTS.iter().map(move |rung| Row::new(target, rung, Work::Points));
+    let mut rows: Vec<Row<'_>> = targets.iter().flat_map(row).collect();
+    measure_rows(&mut rows, arguments.rounds, round, stop)?;
+    let title = format!("Look-ups by key, {} clients", arguments.clients);
+    results::fill(report, "glass.point", &title, &rows);
+    for prefix in ["", "postgres_"] {
+        let of = |rung: &Rung| rows.iter().find(|row| row.key() == format!("{prefix}{}", rung.key));
+        let [one, many] = &POINTS;
+        if let Some((one, many)) = of(one).zip(of(many)) {
+            let name = format!("glass.point.{prefix}pipelined_over_unpipelined");
+            report.figure(name, many.cpu_us() / one.cpu_us());
         }
     }
-    report.table(table);
     Ok(())
 }
 

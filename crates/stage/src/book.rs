@@ -331,9 +331,10 @@ mod tests {
         assert_eq!((0..=2 * EVERY).filter(|_| shard.samples_next()).count(), 3);
         assert_eq!(book.run_parts(), []);
         book.add(KEY, Stage::Run, 900_000);
-        let mut times = StageTimes { stamps: 1, ..StageTimes::default() };
+        let mut times = StageTimes::default();
         times.parts[RunPart::Index as usize] = 100;
         times.parts[RunPart::Other as usize] = 200;
+        times.stamps = 1;
         shard.add(KEY, &times);
         let rows = book.run_parts();
         let of = |part| rows.iter().find(|row| row.part == part).expect("a row");

@@ -5,7 +5,7 @@
 
 use super::key_value::{KeyValueCaller, PointCaller};
 use super::new_order::NewOrderCaller;
-use super::rungs::Rung;
+use super::rungs::{Rung, Way};
 use super::usage::{Reading, Used};
 use crate::wire::client::{Control, connect, runtime};
 use crate::wire::servers::MeasuredServer;
@@ -27,8 +27,8 @@ pub enum Work {
     NewOrder,
     /// Some calls of the key-value mix.
     KeyValue(usize),
-    /// Reads by key outside of blocks, so many on the way at once. Each counts as a transaction.
-    Points(usize),
+    /// Reads by key outside of blocks. Each counts as a transaction.
+    Points,
 }
 
 /// Conditions of a round.
@@ -176,7 +176,13 @@ impl Caller {
                 Caller::NewOrder(NewOrderCaller::prepare(client, rung, round.scale, (round.seed, number)).await?)
             }
             Work::KeyValue(calls) => Caller::KeyValue(KeyValueCaller::prepare(client, rung, calls, seed).await?),
-            Work::Points(depth) => Caller::Points(PointCaller::prepare(client, depth, seed).await?, depth),
+            Work::Points => {
+                let depth = match rung.way {
+                    Way::Deep(depth) => depth,
+                    Way::Statements | Way::Pipelined | Way::Call => 1,
+                };
+                Caller::Points(PointCaller::prepare(client, depth, seed).await?, depth)
+            }
         })
     }
 

@@ -136,7 +136,7 @@ impl KeyValueCaller {
     /// Errors of the server.
     pub async fn prepare(client: &Client, rung: &Rung, calls: usize, seed: u64) -> Result<KeyValueCaller, Failure> {
         let statements = match rung.way {
-            Way::Statements | Way::Pipelined => KeyValueStatements::Points(
+            Way::Statements | Way::Pipelined | Way::Deep(_) => KeyValueStatements::Points(
                 client.prepare("select v from glass_kv where k = $1").await?,
                 client.prepare("update glass_kv set v = v + 1 where k = $1 returning v").await?,
             ),
@@ -176,7 +176,7 @@ impl KeyValueCaller {
                 match (self.way, keys.len()) {
                     (_, 1) => drop(client.query_one(of(0), &[&keys.first()]).await?),
                     (Way::Pipelined, _) => pipelined(client, keys, of).await?,
-                    (Way::Statements | Way::Call, _) => {
+                    (Way::Statements | Way::Deep(_) | Way::Call, _) => {
                         client.batch_execute("begin").await?;
                         for (at, key) in keys.iter().enumerate() {
                             client.query_one(of(at), &[key]).await?;

@@ -37,7 +37,7 @@ impl NewOrderCaller {
     ) -> Result<NewOrderCaller, Failure> {
         let statements = async || Statements::prepare(client, scale.districts).await.map(Box::new);
         let way = match rung.way {
-            Way::Statements => NewOrderWay::Statements(statements().await?),
+            Way::Statements | Way::Deep(_) => NewOrderWay::Statements(statements().await?),
             Way::Pipelined => NewOrderWay::Pipelined(statements().await?),
             Way::Call => {
                 let call = format!("select glass_new_order_{}($1, $2, $3, $4, $5, $6, $7)", rung.key);

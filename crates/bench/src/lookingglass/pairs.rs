@@ -1,19 +1,35 @@
 //! Cost of the stage clock: two servers, one without the clock, under the same load in turn.
 //!
 //! **Invariant:** a pair is two rounds directly after each other, and each server comes first in half of the pairs; the
-//! interval is of the paired differences, so a drift of the machine is in both sides.
+//! interval is of the paired differences, so a drift of the machine is in both sides. Each pair has fresh servers: the
+//! luck of a process with its memory would otherwise be in all pairs, and not in the interval.
 
 use super::drive::{Round, Work, drive};
 use super::key_value;
-use super::rungs::RUNGS;
+use super::rungs::{POINTS, Rung};
 use crate::report::{Report, TextTable, number};
 use crate::wire::client::Control;
-use crate::wire::servers::MeasuredServer;
+use crate::wire::servers::{MeasuredServer, overtake, overtake_without_clock};
 use anyhow::Context;
 use host::stop::Stop;
+use preempt::os;
 
-/// Requests on the way at once: with this many, a statement is at its cheapest, and so the clock at its dearest.
-pub const DEPTH: usize = 16;
+/// Processors of the two sides.
+#[derive(Clone, Copy)]
+pub struct Processors {
+    /// Processor of the servers.
+    pub server: usize,
+    /// Processor of the clients.
+    pub client: usize,
+}
+
+/// Differences of one rung.
+#[derive(Default)]
+struct Differences {
+    percents: Vec<f64>,
+    /// Cost of the clock by its own calibration, and the work of the stages, in milliseconds.
+    calibrated: (f64, f64),
+}
 
 /// Measures pairs and reports them.
 ///
@@ -21,61 +37,90 @@ pub const DEPTH: usize = 16;
 /// A stop; errors of a server.
 pub fn measure(
     report: &mut Report,
-    [on, off]: [&MeasuredServer; 2],
+    processors: Processors,
     count: u32,
     round: Round,
     stop: &Stop,
 ) -> anyhow::Result<()> {
-    key_value::load(off)?;
-    let [first, ..] = &RUNGS;
-    let cost = |target: &MeasuredServer, pair: u32| {
-        let round = Round { seed: round.seed + u64::from(pair), ..round };
-        let driven = drive(target, (first, Work::Points(DEPTH)), round, stop)?;
-        anyhow::Ok(driven.us_each(driven.used.threads_s.context("the server's threads have no times")?))
-    };
-    let mut percents = Vec::new();
+    let mut all = POINTS.each_ref().map(|_| Differences::default());
     for pair in 0..count {
-        let (with, without) = match pair % 2 {
-            0 => {
-                let with = cost(on, pair)?;
-                (with, cost(off, pair)?)
-            }
-            _ => {
-                let without = cost(off, pair)?;
-                (cost(on, pair)?, without)
-            }
-        };
-        tracing::info!(pair, with, without, "measured");
-        percents.push(100.0 * (with / without - 1.0));
+        let round = Round { seed: round.seed + u64::from(pair), ..round };
+        let is_with_first = pair % 2 == 0;
+        let [one, other] = [start(processors, is_with_first, round)?, start(processors, !is_with_first, round)?];
+        for (rung, differences) in POINTS.iter().zip(&mut all) {
+            let with = if is_with_first { &one } else { &other };
+            let before = calibration(with)?;
+            let (first, second) = (cost(&one, rung, round, stop)?, cost(&other, rung, round, stop)?);
+            let after = calibration(with)?;
+            differences.calibrated.0 += after.0 - before.0;
+            differences.calibrated.1 += after.1 - before.1;
+            let (with, without) = if is_with_first { (first, second) } else { (second, first) };
+            tracing::info!(rung = rung.key, pair, with, without, "measured");
+            differences.percents.push(100.0 * (with / without - 1.0));
+        }
     }
-    let interval = Interval::of(&percents).context("an interval needs two pairs")?;
-    let calibrated = 100.0 * calibrated(on)?;
-    report.figure("glass.clock.overhead_percent", interval.mean);
-    report.figure("glass.clock.overhead_low_percent", interval.low);
-    report.figure("glass.clock.overhead_high_percent", interval.high);
-    report.figure("glass.clock.calibrated_percent", calibrated);
-    let title = format!("Cost of the stage clock, % of the server's processor time, {count} pairs");
-    let mut table = TextTable::new(title, &["", "mean", "95 % from", "95 % to"]);
-    table.row([
-        "with the clock and without, in turn".to_owned(),
-        number(interval.mean),
-        number(interval.low),
-        number(interval.high),
-    ]);
-    table.row(["stamps times their calibrated cost".to_owned(), number(calibrated), String::new(), String::new()]);
+    fill(report, count, &all)
+}
+
+/// Starts a fresh server with or without its stage clock, and fills the table.
+fn start(processors: Processors, with_clock: bool, round: Round) -> anyhow::Result<MeasuredServer> {
+    os::pin_to_cpu(processors.server).context("pinning the servers")?;
+    let connections_max = round.clients + 20;
+    let started = match with_clock {
+        true => overtake(connections_max),
+        false => overtake_without_clock(connections_max),
+    };
+    os::pin_to_cpu(processors.client).context("pinning the clients")?;
+    let target = started?;
+    key_value::load(&target)?;
+    Ok(target)
+}
+
+/// Returns the server's processor time for each request, in microseconds.
+fn cost(target: &MeasuredServer, rung: &Rung, round: Round, stop: &Stop) -> anyhow::Result<f64> {
+    let driven = drive(target, (rung, Work::Points), round, stop)?;
+    Ok(driven.us_each(driven.used.threads_s.context("the server's threads have no times")?))
+}
+
+fn fill(report: &mut Report, count: u32, all: &[Differences]) -> anyhow::Result<()> {
+    let header = ["", "mean", "95 % from", "95 % to", "stamps × their cost"];
+    let title = format!("Cost of the stage clock, % of the server's processor time for look-ups by key, {count} pairs");
+    let mut table = TextTable::new(title, &header);
+    for (at, (rung, differences)) in POINTS.iter().zip(all).enumerate() {
+        let interval = Interval::of(&differences.percents).context("an interval needs two pairs")?;
+        let calibrated = 100.0 * differences.calibrated.0 / differences.calibrated.1;
+        let named = [
+            ("overhead", interval.mean),
+            ("overhead_low", interval.low),
+            ("overhead_high", interval.high),
+            ("calibrated", calibrated),
+        ];
+        for (name, value) in named {
+            report.figure(format!("glass.clock.{}.{name}_percent", rung.key), value);
+            // Those of single requests are the benchmark's answer.
+            if at == 0 {
+                report.figure(format!("glass.clock.{name}_percent"), value);
+            }
+        }
+        table.row([rung.title.to_owned()].into_iter().chain(named.map(|(_, value)| number(value))));
+    }
     report.table(table);
-    report.note(format!(
-        "Pairs: look-ups by key, {DEPTH} on the way at once on each connection, where a statement costs least. The \
-         calibrated cost is of all statements of the server with the clock."
-    ));
+    report.note(
+        "Pairs: two fresh servers each time, one without its stage clock. Look-ups by key cost least of all statements, \
+         and least of all with several on the way: the clock's share is highest there.",
+    );
     Ok(())
 }
 
-/// Returns the share of the server's work that its clock takes, by its own calibration.
-fn calibrated(target: &MeasuredServer) -> anyhow::Result<f64> {
-    let rows = Control::connect(target)?.rows("select overhead from overtake.stage_clock")?;
-    let cell = rows.into_iter().flatten().flatten().next();
-    cell.context("the clock's overhead")?.parse().context("the clock's overhead")
+/// Returns what the clock has cost so far by its own calibration, and the work of the server's stages, in
+/// milliseconds.
+fn calibration(target: &MeasuredServer) -> anyhow::Result<(f64, f64)> {
+    let rows = Control::connect(target)?.rows("select overhead * work_ms, work_ms from overtake.stage_clock")?;
+    let cells = rows.into_iter().flatten().flatten().map(|cell| cell.parse().context("a number"));
+    match *cells.collect::<anyhow::Result<Vec<f64>>>()? {
+        [cost, work] => Ok((cost, work)),
+        _ => anyhow::bail!("the stage clock has another number of columns"),
+    }
 }
 
 /// Mean of some values, and the interval in which the true mean is with 95 % confidence.

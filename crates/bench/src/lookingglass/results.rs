@@ -1,6 +1,6 @@
 //! Tables, figures and charts of the rungs.
 
-use super::drive::Driven;
+use super::drive::{Driven, Work};
 use super::rungs::Rung;
 use crate::report::{Report, StackChart, TextTable, number};
 use crate::wire::numbers::median;
@@ -12,10 +12,12 @@ pub struct Row<'a> {
     pub target: &'a MeasuredServer,
     /// Rung.
     pub rung: &'static Rung,
+    /// Work.
+    pub work: Work,
     /// Rates of the rounds.
-    pub per_s: Vec<f64>,
+    per_s: Vec<f64>,
     /// Sum of the rounds.
-    pub sum: Driven,
+    sum: Driven,
 }
 
 /// Stages of the server that are work, in the order in which a statement passes them.
@@ -36,7 +38,18 @@ const STAGES: [&str; 10] = [
 const PARTS: [&str; 8] =
     ["network read", "decode, encode", "parse, plan", "run", "crossing", "network write", "unattributed", "PostgreSQL"];
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// Creates a row without rounds.
+    pub fn new(target: &'a MeasuredServer, rung: &'static Rung, work: Work) -> Row<'a> {
+        Row { target, rung, work, per_s: Vec::new(), sum: Driven::default() }
+    }
+
+    /// Adds a round.
+    pub fn add(&mut self, driven: &Driven) {
+        self.per_s.push(driven.per_s());
+        self.sum.add(driven);
+    }
+
     /// Returns the key in figures' names: those of PostgreSQL have a prefix.
     pub fn key(&self) -> String {
         let prefix = if self.target.is_overtake() { "" } else { "postgres_" };

@@ -15,6 +15,8 @@ pub enum Way {
     Statements,
     /// Several statements are sent before their answers are read, where no value of one is needed for another.
     Pipelined,
+    /// So many statements outside of blocks are on the way at once.
+    Deep(usize),
     /// One call of a stored function, whose name ends with the key of its rung.
     Call,
 }
@@ -38,6 +40,12 @@ pub const RUNGS: [Rung; 5] = [
     Rung { key: "stored_sql", title: "stored, SQL", way: Way::Call, set_up: in_sql },
     Rung { key: "plpgsql", title: "stored, PL/pgSQL", way: Way::Call, set_up: in_plpgsql },
     Rung { key: "plpython", title: "stored, PL/Python", way: Way::Call, set_up: in_plpython },
+];
+
+/// Numbers of requests on the way at once with which look-ups by key are measured.
+pub const POINTS: [Rung; 2] = [
+    Rung { key: "depth_1", title: "1 on the way", way: Way::Deep(1), set_up: nothing },
+    Rung { key: "depth_16", title: "16 on the way", way: Way::Deep(16), set_up: nothing },
 ];
 
 /// Package of PL/Python in Debian's archive.

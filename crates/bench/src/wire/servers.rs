@@ -164,6 +164,14 @@ pub fn postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
         .context("PostgreSQL was asked for")
 }
 
+/// Starts Overtake alone, over TCP.
+///
+/// # Errors
+/// Errors of the server.
+pub fn overtake(connections_max: u32) -> anyhow::Result<MeasuredServer> {
+    one_overtake("overtake", "Overtake", Server::overtake(connections_max, Transport::Tcp)?)
+}
+
 /// Starts Overtake alone, over TCP, without its stage clock.
 ///
 /// # Errors
@@ -172,8 +180,11 @@ pub fn overtake_without_clock(connections_max: u32) -> anyhow::Result<MeasuredSe
     let server = Server::serve(connections_max, Transport::Tcp, |command| {
         command.arg("--without-stage-clock");
     })?;
+    one_overtake("overtake_without_clock", "Overtake without its stage clock", server)
+}
+
+fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyhow::Result<MeasuredServer> {
     let url = format!("{}/postgres", server.base_url);
-    let (key, title) = ("overtake_without_clock", "Overtake without its stage clock");
     let target = MeasuredServer { key, title, url, is_unlogged: false, server: Arc::new(server) };
     target.wait()?;
     Ok(target)
