@@ -10,7 +10,7 @@ pub(crate) mod client;
 mod connections;
 pub mod fronts;
 mod load;
-mod mixed;
+pub(crate) mod mixed;
 pub(crate) mod numbers;
 mod pgbench;
 pub(crate) mod postgres;

@@ -1,6 +1,7 @@
 //! What else the machine did: load, time that the host of the virtual machine took, and the cost of waking a thread.
 
 use crate::report::Report;
+use crate::wire::mixed::host::steal_of;
 use crate::wire::numbers::median;
 use anyhow::Context;
 use preempt::os;
@@ -50,16 +51,9 @@ fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
+/// Returns the stolen ticks, and the ticks of all kinds.
 fn ticks() -> Option<(u64, u64)> {
-    parse_ticks(&fs::read_to_string("/proc/stat").ok()?)
-}
-
-/// Returns the stolen ticks, and the ticks of all kinds, of the first line of `/proc/stat`.
-fn parse_ticks(text: &str) -> Option<(u64, u64)> {
-    let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    // The guests' time is a part of user and nice time, so the last two fields do not count.
-    let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-    Some((*ticks.get(7)?, ticks.iter().sum()))
+    steal_of(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 fn share(before: (u64, u64), after: (u64, u64)) -> f64 {
@@ -95,10 +89,8 @@ mod tests {
 
     #[test]
     fn stolen_ticks_are_a_share_of_all() {
-        let before = parse_ticks("cpu  10 20 30 400 5 6 7 80 9 9\n").expect("a line of the kernel");
-        let after = parse_ticks("cpu  10 20 30 480 5 6 7 100 9 9\n").expect("a line of the kernel");
-        assert_eq!(share(before, after), 0.2);
-        assert_eq!(parse_ticks("cpu"), None);
+        assert_eq!(share((80, 558), (100, 658)), 0.2);
+        assert_eq!(share((80, 558), (80, 558)), 0.0);
     }
 
     #[test]
