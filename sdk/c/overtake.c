@@ -139,9 +139,23 @@ static ot_value take_value(const char **from, const char *end) {
         value.bytes.data = *from;
         *from += value.bytes.length;
         break;
+    case OT_ARRAY:
+        take(from, end, &value.items.count, 4);
+        value.items.data = *from;
+        for (uint32_t at = 0; at < value.items.count; at++) take_value(from, end);
+        value.items.end = *from;
+        break;
     default: ot_raise("39000", "answers are read in another order than calls were added", NULL);
     }
     return value;
+}
+
+bool ot_next_item(ot_value *array, ot_value *item) {
+    if (array->kind != OT_ARRAY) ot_raise("42804", "an array is expected", NULL);
+    if (array->items.count == 0) return false;
+    array->items.count--;
+    *item = take_value(&array->items.data, array->items.end);
+    return true;
 }
 
 ot_value ot_null(void) { return (ot_value){.kind = OT_NULL}; }

@@ -42,6 +42,7 @@ enum ot_kind {
     OT_TIMESTAMP = 10, /* integer: microseconds since 1970-01-01 UTC */
     OT_UUID = 11,     /* uuid */
     OT_LITERAL = 12,  /* any other type: bytes, the text form */
+    OT_ARRAY = 13,    /* items: read them by ot_next_item; values of arrays cannot be made */
 };
 
 /* Number high * 2^64 + low (two's complement), divided by 10^scale. */
@@ -64,6 +65,11 @@ typedef struct {
             const char *data;
             uint32_t length;
         } bytes;
+        struct {
+            const char *data;
+            const char *end;
+            uint32_t count;
+        } items;
     };
 } ot_value;
 
@@ -82,6 +88,8 @@ ot_value ot_number(int64_t value, uint16_t scale);
 bool ot_is_null(ot_value value);
 bool ot_as_bool(ot_value value);
 int64_t ot_as_int(ot_value value);
+/* Takes the next item of an array; false after the last one. */
+bool ot_next_item(ot_value *array, ot_value *item);
 double ot_as_float(ot_value value);
 
 /* Row of values, as the functions below take it: OT_ROW(ot_int(1), ot_text("x")). */

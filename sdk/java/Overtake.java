@@ -32,7 +32,7 @@ import java.util.concurrent.locks.LockSupport;
  * Library for stored procedures in Java 17 and later.
  *
  * <p>A module names its tables and statements in static fields, names its entries, and calls {@link #run}. Values are
- * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, and {@link
+ * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, List for an array, and {@link
  * Literal}, the text form of a value of any other type.
  *
  * <p>The first error of a call ends the invocation: code may clean up, but none of its later calls reaches the database.
@@ -300,6 +300,11 @@ final class Overtake {
                 data.order(ByteOrder.LITTLE_ENDIAN);
             } else if (value instanceof Literal literal) {
                 u8(12).sized(literal.text().getBytes(StandardCharsets.UTF_8));
+            } else if (value instanceof List<?> items) {
+                u8(13).u32(items.size());
+                for (Object item : items) {
+                    value(item);
+                }
             } else {
                 throw new SqlError("42804", "a value of " + value.getClass() + " is no SQL value");
             }
@@ -385,6 +390,13 @@ final class Overtake {
                     ByteBuffer uuid = ByteBuffer.wrap(bytes(16));
                     return new UUID(uuid.getLong(), uuid.getLong());
                 case 12: return new Literal(text());
+                case 13:
+                    int count = u32();
+                    List<Object> items = new ArrayList<>();
+                    for (int at = 0; at < count; at++) {
+                        items.add(value());
+                    }
+                    return items;
                 default: throw new SqlError("39000", "the server broke the protocol");
             }
         }

@@ -16,7 +16,7 @@ A module says which tables and statements it uses and which functions SQL can ca
     overtake.main()
 
 Values are None, bool, int, float, decimal.Decimal, str, bytes, datetime.date, datetime.time, datetime.datetime (UTC),
-uuid.UUID, and Literal, the text form of a value of any other type.
+uuid.UUID, list for an array, and Literal, the text form of a value of any other type.
 
 The first error of a call ends the invocation: code may clean up, but none of its later calls reaches the database.
 """
@@ -202,6 +202,8 @@ def _encode(value):
         return _encode_time(value)
     if isinstance(value, uuid.UUID):
         return b"\x0b" + value.bytes
+    if isinstance(value, (list, tuple)):
+        return struct.pack("<BI", 13, len(value)) + b"".join(map(_encode, value))
     raise Error("42804", "a value of type %s is no SQL value" % type(value).__name__)
 
 
@@ -251,6 +253,8 @@ class _Reader:
             return uuid.UUID(bytes=self.bytes(16))
         if tag == 12:
             return Literal(self.bytes(self.read("<I")).decode())
+        if tag == 13:
+            return [self.value() for _ in range(self.read("<I"))]
         raise Error("39000", "the server broke the protocol")
 
     @staticmethod

@@ -16,7 +16,7 @@
 //! - housekeeping: `background`
 //! - benchmarks in process: `calculator`, `delivery`, `history`, `layout`, `locks`, `tpcc`, `tpch`, `preempt`
 //! - over the protocol: `wire`
-//! - that use other benchmarks: `ch`, `live`, `mpl`, `soak`, `snapshot`
+//! - that use other benchmarks: `ch`, `live`, `lookingglass`, `mpl`, `soak`, `snapshot`
 
 pub mod arguments;
 mod background;
@@ -28,6 +28,7 @@ mod history;
 mod layout;
 pub mod live;
 mod locks;
+mod lookingglass;
 pub mod mixed;
 mod mpl;
 mod pool;
@@ -75,6 +76,9 @@ pub enum Benchmark {
     Ch(WithOutput<ch::ChArguments>),
     /// Starts and ends of New-Orders beside running queries, under each policy: the published experiment.
     Preempt(WithOutput<preempt::PreemptArguments>),
+    /// Processor time of a transaction by stage, stored and interactive, after "OLTP Through the Looking Glass 16 Years
+    /// Later" (CIDR 2025): TPC-C's New-Order and a key-value mix, PostgreSQL 15 beside; the cost of the stage clock.
+    Lookingglass(WithOutput<lookingglass::GlassArguments>),
     /// Benchmarks over PostgreSQL's protocol, as clients do it: Overtake and PostgreSQL 15 in the same run.
     #[command(subcommand)]
     Wire(wire::WireBenchmark),
@@ -96,6 +100,7 @@ pub fn run(bench: Benchmark, stop: &Stop) -> anyhow::Result<()> {
         Benchmark::Locks(measured) => publish(&measured, |arguments| locks::run(arguments, stop)),
         Benchmark::Mpl(measured) => publish(&measured, |arguments| mpl::run(arguments, stop)),
         Benchmark::Ch(measured) => publish(&measured, |arguments| ch::run(arguments, stop)),
+        Benchmark::Lookingglass(measured) => publish(&measured, |arguments| lookingglass::run(arguments, stop)),
         Benchmark::Wire(wire) => wire::run(wire, stop),
         Benchmark::Preempt(measured) => publish(&measured, |arguments| preempt::run(arguments, stop)),
     }

@@ -9,7 +9,7 @@ mod machine;
 mod output;
 mod table;
 
-pub use chart::{BarChart, Chart, LineChart, PercentileChart};
+pub use chart::{BarChart, Chart, LineChart, PercentileChart, StackChart};
 pub use machine::Machine;
 pub use output::Output;
 pub use table::{TextTable, number};

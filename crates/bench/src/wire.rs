@@ -6,21 +6,21 @@
 //! (`overtake`, `postgres`, `postgres_unlogged`, `url`); ratios (`postgres_times`, `vs_postgres`) are Overtake's to
 //! PostgreSQL's.
 
-mod client;
+pub(crate) mod client;
 mod connections;
 pub mod fronts;
 mod load;
-mod mixed;
-mod numbers;
+pub(crate) mod mixed;
+pub(crate) mod numbers;
 mod pgbench;
-mod postgres;
-mod processes;
+pub(crate) mod postgres;
+pub(crate) mod processes;
 mod reports;
-mod servers;
+pub(crate) mod servers;
 mod tpcb;
-mod tpcc;
+pub(crate) mod tpcc;
 mod tpch;
-mod values;
+pub(crate) mod values;
 
 use crate::arguments::WithOutput;
 use crate::report::Report;

@@ -12,13 +12,14 @@
 //!
 //! # Layers
 //!
-//! - definitions: `acl`, `relation`, `routine`, `storage`, `provider`
+//! - definitions: `acl`, `relation`, `module`, `routine`, `storage`, `provider`
 //! - states: `state`, `catalog`, `publication`
 //! - statements: `snapshot`, `context`, `system`, `rights`
 
 pub mod acl;
 mod catalog;
 mod context;
+mod module;
 mod provider;
 mod publication;
 mod relation;
@@ -31,6 +32,7 @@ pub mod system;
 
 pub use catalog::{Catalog, DATABASE, DATABASE_OID, FIRST_OID, ORDER, OWNER, PUBLIC};
 pub use context::SessionContext;
+pub use module::Module;
 pub use provider::Provider;
 pub use publication::Publication;
 pub use relation::{
@@ -39,7 +41,8 @@ pub use relation::{
     ViewInfo,
 };
 pub use routine::{
-    Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter, RoutineResult, Volatility,
+    Isolation, Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter, RoutineResult,
+    Volatility,
 };
 pub use snapshot::CatalogSnapshot;
 pub use state::{CatalogState, DefaultRights, DefaultRightsKey, Schema};

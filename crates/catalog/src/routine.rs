@@ -4,6 +4,7 @@
 //! one name differ in the types of their input parameters ([`Routine::inputs`]).
 
 use crate::acl::{AclKind, Securable};
+use procs::{Channel, Level, Limits};
 use std::sync::Arc;
 use types::Kind;
 
@@ -46,9 +47,40 @@ pub struct Routine {
     pub settings: Vec<(String, String)>,
     /// Body of the routine.
     pub body: RoutineBody,
+    /// Isolation of code that is no SQL.
+    pub isolation: Isolation,
     /// Search path of its creation, by which the names of a body of the SQL standard are looked up; `None` for a body
     /// that is a text, which goes by the path of each call.
     pub path: Option<Arc<[String]>>,
+}
+
+/// Isolation of a routine whose code is in a module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Isolation {
+    /// Level, if it is not the language's.
+    pub level: Option<Level>,
+    /// Channel, if it is not the level's first.
+    pub channel: Option<Channel>,
+    /// Limits of a call.
+    pub limits: Limits,
+}
+
+impl Isolation {
+    /// Returns the parameters that differ from the usual ones, with their values as a statement sets them.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let Isolation { level, channel, limits: Limits { time, memory, rows } } = self;
+        let memory = Some(*memory).filter(|memory| *memory != Limits::default().memory);
+        [
+            level.map(|level| ("isolation", level.to_string())),
+            channel.map(|channel| ("channel", channel.to_string())),
+            time.map(|time| ("time_limit", format!("{}ms", time.as_millis()))),
+            memory.map(|memory| ("memory_limit", format!("{}kB", memory >> 10))),
+            rows.map(|rows| ("row_limit", rows.to_string())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 /// Kind of a routine.
@@ -127,6 +159,12 @@ pub enum RoutineResult {
 pub enum Language {
     /// `LANGUAGE sql`
     Sql,
+    /// `LANGUAGE native`: code that is linked into the server.
+    Native,
+    /// `LANGUAGE wasm`: a WebAssembly module.
+    Wasm,
+    /// `LANGUAGE exec`: an executable file.
+    Exec,
 }
 
 impl Language {
@@ -134,6 +172,33 @@ impl Language {
     pub fn name(self) -> &'static str {
         match self {
             Language::Sql => "sql",
+            Language::Native => "native",
+            Language::Wasm => "wasm",
+            Language::Exec => "exec",
+        }
+    }
+
+    /// Returns the language of this name.
+    pub fn named(name: &str) -> Option<Language> {
+        [Language::Sql, Language::Native, Language::Wasm, Language::Exec].into_iter().find(|one| one.name() == name)
+    }
+
+    /// Returns the level at which code of the language runs unless it is told otherwise; `None` for SQL, which needs
+    /// none.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Language::Sql => None,
+            Language::Native => Some(Level::Native),
+            Language::Wasm => Some(Level::Wasm),
+            Language::Exec => Some(Level::Process),
+        }
+    }
+
+    /// Returns true if any role may define routines in the language (`lanpltrusted`).
+    pub fn is_trusted(self) -> bool {
+        match self {
+            Language::Sql | Language::Wasm => true,
+            Language::Native | Language::Exec => false,
         }
     }
 }
@@ -167,9 +232,31 @@ pub enum RoutineBody {
     Return(String),
     /// Text of the statements between `BEGIN ATOMIC` and `END`.
     Atomic(String),
+    /// Code of a module: `AS 'module', 'entry'`.
+    Code {
+        /// Name of the module.
+        module: String,
+        /// Name of the entry in its manifest.
+        entry: String,
+    },
 }
 
 impl Routine {
+    /// Returns the names of the module and of its entry, for code that is no SQL.
+    pub fn module(&self) -> Option<(&str, &str)> {
+        match &self.body {
+            RoutineBody::Code { module, entry } => Some((module, entry)),
+            RoutineBody::Text(_) | RoutineBody::Return(_) | RoutineBody::Atomic(_) => None,
+        }
+    }
+
+    /// Returns the level and the channel at which the code runs; `None` for SQL.
+    pub fn level(&self) -> Option<(Level, Channel)> {
+        let level = self.isolation.level.or(self.language.level())?;
+        let channel = self.isolation.channel.or(level.channels().first().copied())?;
+        Some((level, channel))
+    }
+
     /// Returns the routine as an object with privileges.
     pub fn securable(&self) -> Securable {
         Securable { oid: self.oid, kind: AclKind::Routine, owner: self.owner }

@@ -3,7 +3,7 @@
 //! **Invariant:** in one schema no two relations have the same name; indexes count as relations. No two routines have
 //! the same name and the same types of input parameters.
 
-use super::{PUBLIC, Relation, Routine, Sequence, TableInfo, ViewInfo};
+use super::{Module, PUBLIC, Relation, Routine, Sequence, TableInfo, ViewInfo};
 use crate::acl::{Acl, AclItem, AclKind, PUBLIC_ROLE, Privileges, Securable};
 use settings::roles::DATABASE_OWNER;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -56,6 +56,8 @@ pub struct CatalogState {
     routines: BTreeMap<u32, Arc<Routine>>,
     /// OIDs of the routines of each schema and name, in the order of their creation.
     overloads: BTreeMap<(u32, String), Vec<u32>>,
+    /// Modules by name.
+    modules: BTreeMap<String, Arc<Module>>,
     /// Comments by object and column, 0 for the object itself. Shared with the states before: texts may be long, and
     /// each session may have another state.
     comments: BTreeMap<(u32, i16), Arc<str>>,
@@ -80,6 +82,7 @@ impl CatalogState {
             names: BTreeMap::new(),
             routines: BTreeMap::new(),
             overloads: BTreeMap::new(),
+            modules: BTreeMap::new(),
             comments: BTreeMap::new(),
             rights: BTreeMap::from([((PUBLIC_OID, 0), Arc::new(Acl::of(list)))]),
             default_rights: BTreeMap::new(),
@@ -373,6 +376,34 @@ impl CatalogState {
     pub fn replace_routine(&mut self, routine: Routine) -> SqlResult<()> {
         self.remove_routine(routine.oid);
         self.add_routine(routine)
+    }
+}
+
+/// Modules.
+impl CatalogState {
+    /// Returns all modules, by name.
+    pub fn modules(&self) -> impl Iterator<Item = &Arc<Module>> {
+        self.modules.values()
+    }
+
+    /// Returns the module of this name.
+    pub fn module(&self, name: &str) -> Option<&Arc<Module>> {
+        self.modules.get(name)
+    }
+
+    /// Adds a module, or puts it in the place of the one with the same name.
+    pub fn put_module(&mut self, module: Module) {
+        self.modules.insert(module.name.clone(), Arc::new(module));
+    }
+
+    /// Removes a module, which no routine may use.
+    pub fn remove_module(&mut self, name: &str) {
+        self.modules.remove(name);
+    }
+
+    /// Returns the routines whose code is in this module.
+    pub fn routines_of_module<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Arc<Routine>> {
+        self.routines.values().filter(move |routine| routine.module().is_some_and(|(module, _)| module == name))
     }
 }
 

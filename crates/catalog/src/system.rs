@@ -87,12 +87,13 @@ pub fn tables() -> &'static [Arc<SystemTable>] {
     &TABLES
 }
 
-/// Returns the tables of the schema `overtake`: those that the server adds, and the locks.
+/// Returns the tables of the schema `overtake`: those that the server adds, and those about the database.
 pub fn provided(snapshot: Option<&CatalogSnapshot>) -> impl Iterator<Item = Arc<SystemTable>> {
     const FIRST: u32 = 14_000;
     let provider = snapshot.and_then(|snapshot| snapshot.provider.as_ref());
     let tables = provider.map(|provider| provider.tables()).unwrap_or_default();
-    tables.into_iter().chain(provider.map(|_| locks_table())).zip(FIRST..).map(|(table, oid)| {
+    let own = provider.map(|_| own_tables()).into_iter().flatten();
+    tables.into_iter().chain(own).zip(FIRST..).map(|(table, oid)| {
         let columns = table.columns.into_iter().map(|ProvidedColumn { name, kind, about }| SystemColumn {
             name: name.to_owned(),
             kind,
@@ -151,6 +152,57 @@ pub fn sequence_table(sequence: &Sequence) -> SystemTable {
 /// Columns of a sequence that is read like a table.
 pub const OF_SEQUENCE: [(&str, Kind); 3] =
     [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
+
+/// Definitions of the tables of the schema `overtake` that the server does not add.
+fn own_tables() -> [ProvidedTable; 4] {
+    let modules = ProvidedTable::new(
+        "modules",
+        "Code that routines run, one row for each artifact of a module.",
+        &[
+            ("oid", Kind::Oid, "OID of the module."),
+            ("name", Kind::Text, "Name of the module."),
+            ("owner", Kind::Text, "Role that owns the module."),
+            ("artifact", Kind::Text, "Kind of the artifact: native, wasm, exec or guest."),
+            ("bytes", Kind::Int8, "Size of the artifact."),
+            ("sha256", Kind::Bytea, "SHA-256 of the artifact."),
+            ("entries", Kind::Array(Element::Text), "Names that routines may call."),
+            ("manifest", Kind::Text, "Text of the manifest: tables, statements and entries."),
+        ],
+    );
+    let levels = ProvidedTable::new(
+        "isolation_levels",
+        "Levels of isolation of stored code, the weakest first, and whether this server can run them.",
+        &[
+            ("isolation", Kind::Text, "Name of the level."),
+            ("available", Kind::Bool, "True if code can run at the level here."),
+            ("reason", Kind::Text, "Reason why it cannot; NULL if it can."),
+            ("artifact", Kind::Text, "Kind of artifact that the level runs."),
+            ("channels", Kind::Array(Element::Text), "Channels between the code and the engine, the default first."),
+        ],
+    );
+    let routines = ProvidedTable::new(
+        "isolated_routines",
+        "Functions and procedures whose code is in a module.",
+        &[
+            ("oid", Kind::Oid, "OID of the routine."),
+            ("schema", Kind::Text, "Schema of the routine."),
+            ("name", Kind::Text, "Name of the routine."),
+            ("language", Kind::Text, "Language of the routine."),
+            ("module", Kind::Text, "Module that has the code."),
+            ("entry", Kind::Text, "Name within the module."),
+            ("isolation", Kind::Text, "Level at which the code runs."),
+            ("channel", Kind::Text, "Channel between the code and the engine."),
+            ("time_limit_ms", Kind::Int8, "Greatest duration of a call; NULL if only statement_timeout limits it."),
+            ("memory_limit", Kind::Int8, "Greatest memory of an instance, in bytes."),
+            (
+                "row_limit",
+                Kind::Int8,
+                "Greatest number of rows that a call reads, changes and emits; NULL for no limit.",
+            ),
+        ],
+    );
+    [locks_table(), modules, levels, routines]
+}
 
 /// Definition of `overtake.locks`.
 fn locks_table() -> ProvidedTable {

@@ -55,6 +55,12 @@ pub(crate) fn put_value(value: &Value, out: &mut Vec<u8>) {
             out.push(12);
             put_bytes(value.as_bytes(), out);
         }
+        Value::Array(items) => {
+            out.push(13);
+            // More items exceed the area.
+            out.extend_from_slice(&u32::try_from(items.len()).unwrap_or(u32::MAX).to_le_bytes());
+            items.iter().for_each(|item| put_value(item, out));
+        }
     }
 }
 
@@ -157,6 +163,10 @@ impl<'a> Reader<'a> {
             10 => Value::Timestamp(Timestamp(i64::from_le_bytes(self.array()?))),
             11 => Value::Uuid(Uuid(self.array()?)),
             12 => Value::Literal(self.text()?),
+            13 => {
+                let count = self.u32()?;
+                Value::Array((0..count).map(|_| self.value()).collect::<Result<_>>()?)
+            }
             _ => return Err(garbled()),
         })
     }

@@ -69,6 +69,6 @@ pub use cursor::{Cursor, CursorRows};
 pub use decimal::Decimal;
 pub use error::{Error, Result};
 pub use row::{FromRow, IntoRow, Row, ValueSink};
-pub use value::{Date, FromValue, Time, Timestamp, Uuid, Value};
+pub use value::{Array, Date, FromValue, Time, Timestamp, Uuid, Value};
 #[cfg(target_os = "linux")]
 pub use worker::worker;

@@ -31,7 +31,13 @@ pub enum Value {
     Uuid(Uuid),
     /// Value of any other type, in its text form. A `numeric` of more than 38 digits, NaN and Infinity are such values.
     Literal(String),
+    /// Array of one dimension.
+    Array(Vec<Value>),
 }
+
+/// Array of one dimension, whose items have one type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Array<T>(pub Vec<T>);
 
 /// Date, in days since 1970-01-01. The greatest and the least number are `infinity` and `-infinity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +75,7 @@ impl Value {
             Value::Timestamp(_) => "a timestamp",
             Value::Uuid(_) => "a UUID",
             Value::Literal(_) => "a literal",
+            Value::Array(_) => "an array",
         }
     }
 }
@@ -86,6 +93,21 @@ fn mismatch<T>(value: &Value, wanted: &str) -> Result<T> {
     match value {
         Value::Null => Err(Error::new("22004", format!("{wanted} is expected instead of NULL"))),
         other => Err(Error::new("42804", format!("{wanted} is expected instead of {}", other.kind()))),
+    }
+}
+
+impl<T: FromValue> FromValue for Array<T> {
+    fn from_value(value: &Value) -> Result<Array<T>> {
+        match value {
+            Value::Array(items) => items.iter().map(T::from_value).collect::<Result<_>>().map(Array),
+            other => mismatch(other, "an array"),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<Array<T>> for Value {
+    fn from(array: Array<T>) -> Value {
+        Value::Array(array.0.into_iter().map(Into::into).collect())
     }
 }
 

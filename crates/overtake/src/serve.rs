@@ -3,6 +3,7 @@
 //! **Invariant:** the housekeeping runs as long as sessions do, because waits end by it.
 
 mod analytics;
+mod code;
 mod starvation;
 
 use analytics::{AnalyticsSettings, ClassRuntimes};
@@ -30,6 +31,9 @@ use tokio::signal::unix::{SignalKind, signal};
 pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     if !arguments.upstream.is_empty() {
         return daemon::gate::run(arguments, stop);
+    }
+    if arguments.without_stage_clock {
+        stage::switch_off();
     }
     let runtime = runtime()?;
     // The signal is handled from the very beginning: by default it ends the process, and in-memory data with it.
@@ -63,7 +67,7 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     // The class_runtimes outlive the network's threads, on which sessions end.
     let class_runtimes = ClassRuntimes::start(&engine, class_runtimes, watch)?;
     views.schedule_by(class_runtimes.scheduling());
-    let database = database.with_analytics(class_runtimes.analytics());
+    let database = database.with_analytics(class_runtimes.analytics()).with_runtimes(code::runtimes());
     if is_handed_over {
         config.dispatch = Dispatch::Worker;
     }

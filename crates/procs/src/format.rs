@@ -16,6 +16,7 @@
 //! | 10 | timestamp, timestamptz: microseconds since 1970-01-01 UTC | 8, signed |
 //! | 11 | uuid | 16 |
 //! | 12 | any other value, as its text form | length in 4, UTF-8 |
+//! | 13 | array of one dimension | number of items in 4, items |
 //!
 //! Infinite dates and timestamps are the greatest and the least number. Code may send text (6, 12) for a value of any
 //! type; it is read as a literal is.
@@ -23,6 +24,7 @@
 //! **Invariant:** reading never allocates more than the bytes that are there.
 
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
 use types::datum::Datum;
 use types::forms::Forms;
 use types::numeric::Numeric;
@@ -55,6 +57,26 @@ pub enum WireValue<'a> {
     Uuid([u8; 16]),
     /// Text form of a value.
     Literal(&'a str),
+    /// Items of an array, none of which is an array.
+    Array(WireItems<'a>),
+}
+
+/// Items of an array, checked to be values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WireItems<'a> {
+    count: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> WireItems<'a> {
+    /// Returns the items.
+    ///
+    /// # Errors
+    /// None that the check has not found.
+    pub fn iter(self) -> impl Iterator<Item = SqlResult<WireValue<'a>>> {
+        let mut reader = WireReader::new(self.bytes);
+        (0..self.count).map(move |_| reader.value())
+    }
 }
 
 /// Returns the error for bytes that do not follow the format.
@@ -149,8 +171,25 @@ impl<'a> WireReader<'a> {
             10 => WireValue::Timestamp(i64::from_le_bytes(self.array()?)),
             11 => WireValue::Uuid(self.array()?),
             12 => WireValue::Literal(self.text()?),
+            13 => WireValue::Array(self.items()?),
             tag => return Err(garbled(&format!("{tag} is the tag of no value"))),
         })
+    }
+
+    /// Reads the items of an array.
+    fn items(&mut self) -> SqlResult<WireItems<'a>> {
+        let count = self.u32()?;
+        let all = self.0;
+        for _ in 0..count {
+            pulse::tick(pulse::ITEM)?;
+            // The tag is looked at first, so arrays in arrays do not nest calls.
+            if self.0.first() == Some(&13) {
+                return Err(garbled("an array within an array"));
+            }
+            self.value()?;
+        }
+        let bytes = all.get(..all.len() - self.0.len()).unwrap_or_default();
+        Ok(WireItems { count, bytes })
     }
 
     /// Reads a value of this type.
@@ -199,6 +238,10 @@ pub fn datum(value: WireValue<'_>, to: SqlType) -> SqlResult<Datum> {
         (WireValue::Time(_), Kind::Time) => return Err(out_of_range(kind)),
         (WireValue::Timestamp(value), Kind::Timestamp | Kind::Timestamptz) => Datum::Timestamp(value),
         (WireValue::Uuid(value), Kind::Uuid) => Datum::Uuid(value),
+        (WireValue::Array(items), Kind::Array(_) | Kind::Int2Vector | Kind::OidVector) => {
+            let element = SqlType { kind: kind.element().unwrap_or(Kind::Unknown), typmod: to.typmod };
+            return items.iter().map(|item| datum(item?, element)).collect::<SqlResult<_>>().map(Datum::Array);
+        }
         (WireValue::Text(value) | WireValue::Literal(value), _) => return text::input(value, to, &Forms::DEFAULT),
         (
             WireValue::Bool(_)
@@ -209,7 +252,8 @@ pub fn datum(value: WireValue<'_>, to: SqlType) -> SqlResult<Datum> {
             | WireValue::Date(_)
             | WireValue::Time(_)
             | WireValue::Timestamp(_)
-            | WireValue::Uuid(_),
+            | WireValue::Uuid(_)
+            | WireValue::Array(_),
             _,
         ) => {
             let message = format!("the routine sent {} for a value of type {}", name_of(value), kind.name());
@@ -233,6 +277,7 @@ fn name_of(value: WireValue<'_>) -> &'static str {
         WireValue::Timestamp(_) => "a timestamp",
         WireValue::Uuid(_) => "a UUID",
         WireValue::Literal(_) => "a literal",
+        WireValue::Array(_) => "an array",
     }
 }
 
@@ -294,8 +339,12 @@ pub fn put(datum: &Datum, of: SqlType, out: &mut Vec<u8>) {
             out.push(11);
             out.extend_from_slice(value);
         }
-        Datum::Interval(_) | Datum::Array(_) => {
-            put_bytes(12, text::to_string(datum, of, &Forms::DEFAULT).as_bytes(), out);
+        Datum::Interval(_) => put_bytes(12, text::to_string(datum, of, &Forms::DEFAULT).as_bytes(), out),
+        Datum::Array(items) => {
+            out.push(13);
+            out.extend_from_slice(&(items.len() as u32).to_le_bytes());
+            let element = SqlType { kind: of.kind.element().unwrap_or(Kind::Unknown), typmod: of.typmod };
+            items.iter().for_each(|item| put(item, element, out));
         }
     }
 }
@@ -328,7 +377,8 @@ mod tests {
             (Kind::Timestamptz, &["2026-11-29 10:00:00+00"]),
             (Kind::Interval, &["1 mon -3 days 04:05:06"]),
             (Kind::Uuid, &["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]),
-            (Kind::Array(Element::Int4), &["{1,NULL,3}"]),
+            (Kind::Array(Element::Int4), &["{}", "{1,NULL,3}"]),
+            (Kind::Array(Element::Interval), &["{\"1 day\",NULL}"]),
             (Kind::Array(Element::Text), &["{a,\"b c\",NULL}"]),
         ] {
             for written in texts {

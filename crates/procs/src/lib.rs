@@ -19,12 +19,14 @@
 //! - calls of the engine: `calls`
 //! - calls as bytes: `wire`
 //! - entries of sandboxed code: `abi`
+//! - errors with which levels end code: `ends`
 //! - levels that run code: `runtime`
 //! - code linked into the binary: `native`
 //! - all levels of a server: `runtimes`
 
 pub mod abi;
 pub mod calls;
+pub mod ends;
 pub mod format;
 pub mod level;
 pub mod manifest;

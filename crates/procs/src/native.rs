@@ -108,4 +108,9 @@ impl Instance for NativeProgram {
         }
         Ok(all)
     }
+
+    fn is_reusable(&self) -> bool {
+        // A module has no state of its own.
+        true
+    }
 }

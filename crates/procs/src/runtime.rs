@@ -1,7 +1,7 @@
 //! Levels that run code.
 //!
 //! **Invariant:** an instance belongs to one tenant from its creation to its end. One whose invocation has failed is
-//! dropped, because nobody knows its state.
+//! dropped, because nobody knows its state, unless it says itself that it can go on.
 
 use crate::calls::EngineCalls;
 use crate::level::{ArtifactKind, Channel, Level};
@@ -127,10 +127,16 @@ pub trait Instance: Send {
     /// Runs an invocation, and returns the rows of the result. Emitted rows have gone to `engine` before.
     ///
     /// While the code runs, the instance looks at [`EngineCalls::look`] at least every 10 ms, and ends the code within
-    /// 100 ms of an error. After an error the caller drops the instance.
+    /// 100 ms of an error. After an error the caller drops the instance, unless [`Instance::is_reusable`].
     ///
     /// # Errors
     /// The error of an engine call, unchanged; `57014` for a time limit; `53200` for the memory limit; `38000` if the
     /// code crashes; `39000` if it breaks the protocol.
     fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>>;
+
+    /// Returns true if the instance can run another invocation although its last one has failed: the code has learned
+    /// of the error, and has ended by itself. A statement that waits for a lock fails so, and begins again.
+    fn is_reusable(&self) -> bool {
+        false
+    }
 }

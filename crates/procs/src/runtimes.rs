@@ -2,13 +2,14 @@
 //!
 //! **Invariant:** code runs at the level it was told to, or not at all.
 
-use crate::level::Level;
+use crate::level::{ArtifactKind, Level};
 use crate::native::NativeRuntime;
-use crate::runtime::{Artifact, Availability, Program, Runtime};
+use crate::runtime::{Artifact, Availability, Program, Runtime, Tenant};
 use locked::Locked;
 use statement::error::{SqlError, SqlResult};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
 
 /// Greatest number of programs that are kept.
 const KEPT_MAX: usize = 256;
@@ -16,11 +17,24 @@ const KEPT_MAX: usize = 256;
 /// Level and digest of a program.
 type ProgramKey = (Level, [u8; 32]);
 
+/// Sessions' idle instances, which may be taken back when others need their places.
+pub trait IdleInstances: Send + Sync {
+    /// Drops an idle instance of this tenant that runs artifacts of this kind. Returns false if there is none.
+    fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool;
+}
+
 /// Levels of a server.
-#[derive(Debug)]
 pub struct Runtimes {
     runtimes: Vec<Arc<dyn Runtime>>,
     programs: Mutex<HashMap<ProgramKey, Arc<dyn Program>>>,
+    /// Sessions that keep instances.
+    idle: Mutex<Vec<Weak<dyn IdleInstances>>>,
+}
+
+impl fmt::Debug for Runtimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtimes").field("runtimes", &self.runtimes).finish_non_exhaustive()
+    }
 }
 
 impl Default for Runtimes {
@@ -33,7 +47,23 @@ impl Default for Runtimes {
 impl Runtimes {
     /// Creates the levels of a server.
     pub fn new(runtimes: Vec<Arc<dyn Runtime>>) -> Runtimes {
-        Runtimes { runtimes, programs: Mutex::default() }
+        Runtimes { runtimes, programs: Mutex::default(), idle: Mutex::default() }
+    }
+
+    /// Adds a session that keeps idle instances.
+    pub fn keep(&self, idle: Weak<dyn IdleInstances>) {
+        let mut all = self.idle.locked_anyway();
+        if all.len() == all.capacity() {
+            all.retain(|session| session.strong_count() != 0);
+        }
+        all.push(idle);
+    }
+
+    /// Has a session drop an idle instance of this tenant that runs artifacts of this kind. Returns false if none has
+    /// one.
+    pub fn make_room(&self, tenant: Tenant, of: ArtifactKind) -> bool {
+        let all: Vec<_> = self.idle.locked_anyway().iter().filter_map(Weak::upgrade).collect();
+        all.iter().any(|session| session.give_up(tenant, of))
     }
 
     /// Returns whether each level can run code here.
@@ -74,6 +104,34 @@ impl Runtimes {
             programs.clear();
         }
         Ok(Arc::clone(programs.entry(key).or_insert(program)))
+    }
+}
+
+/// Level that cannot run on this machine.
+#[derive(Debug)]
+pub struct MissingRuntime {
+    level: Level,
+    reason: String,
+}
+
+impl MissingRuntime {
+    /// Creates a level that refuses all code for this reason.
+    pub fn new(level: Level, reason: impl Into<String>) -> Arc<dyn Runtime> {
+        Arc::new(MissingRuntime { level, reason: reason.into() })
+    }
+}
+
+impl Runtime for MissingRuntime {
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn availability(&self) -> Availability {
+        Availability::Missing(self.reason.clone())
+    }
+
+    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        Err(missing(self.level, &self.reason))
     }
 }
 

@@ -9,11 +9,12 @@
 //! - execution and its report: `explain`, `analytics`
 //! - planning: `rewrite`, `planner`
 //! - texts: `copy`, `bind`
-//! - bodies of routines: `routine`
+//! - bodies of routines: `routine`, `code`
 
 pub mod analytics;
 pub mod bind;
 pub mod change;
+pub mod code;
 pub mod constraints;
 pub mod copy;
 pub mod explain;

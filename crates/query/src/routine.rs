@@ -39,10 +39,17 @@ pub struct BodyStatement {
     sizes: TableSizes,
 }
 
+impl BodyStatement {
+    /// Returns false if tables have grown or shrunk so much that another plan may be better.
+    pub fn is_current(&self) -> bool {
+        self.sizes.are_current()
+    }
+}
+
 impl PlannedBody {
     /// Returns false if tables have grown or shrunk so much that other plans may be better.
     pub fn is_current(&self) -> bool {
-        self.statements.iter().all(|statement| statement.sizes.are_current())
+        self.statements.iter().all(BodyStatement::is_current)
     }
 }
 
@@ -86,6 +93,9 @@ pub fn plan_body(
             let plan = Plan::Project { input: Box::new(Plan::Unit), columns };
             statements.push(planned(Bound::Rows(plan, infos), &binder, routine, catalog, true)?);
         }
+        RoutineBody::Code { .. } => {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "the body of the routine is no SQL"));
+        }
         RoutineBody::Text(body) | RoutineBody::Atomic(body) => {
             let parsed = syntax::grammar::parse(body)?;
             let last = parsed.len().checked_sub(1);
@@ -104,6 +114,27 @@ pub fn plan_body(
         return Err(no_result(routine));
     }
     Ok(PlannedBody { statements })
+}
+
+/// Binds and plans a statement that stands alone. Returns the columns of its result, if it has one.
+///
+/// # Errors
+/// As [`plan_body`].
+pub(crate) fn alone(binder: &Binder<'_>, statement: &Statement) -> SqlResult<(BodyStatement, Option<Vec<ColumnInfo>>)> {
+    let mut planner = Planner::default();
+    let (work, columns) = match bound(binder, statement)? {
+        Bound::Rows(plan, columns) => (BodyWork::Rows(planner.query(plan)?), Some(columns)),
+        Bound::Locking(words, plan, columns) => (BodyWork::Locking(words, planner.query(plan)?), Some(columns)),
+        Bound::Refused(error) => return Err(error),
+        Bound::Change(change) => {
+            let BoundChange { mut modify, columns } = *change;
+            planner.change(&mut modify)?;
+            (BodyWork::Change(Box::new(modify)), columns)
+        }
+    };
+    let (uses, needs, tables) = (binder.take_uses(), binder.take_needs(), binder.take_tables());
+    let is_result = columns.is_some();
+    Ok((BodyStatement { work, uses, needs, tables, is_result, sizes: planner.into_sizes() }, columns))
 }
 
 /// Statement of a body after binding.

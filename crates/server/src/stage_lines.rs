@@ -15,7 +15,11 @@ pub fn tables() -> [ProvidedTable; 4] {
             &[
                 ("class", Text, "Class of the statements."),
                 ("transport", Text, "Transport of their sessions: `tcp`, `unix` or `tls`."),
-                ("isolation", Text, "Isolation level of the procedures that they call: `none`."),
+                (
+                    "isolation",
+                    Text,
+                    "Strongest isolation level of the stored code that they call; `none` if they call none.",
+                ),
                 ("stage", Text, "Stage."),
                 ("is_waiting", Bool, "True if the statement needs no processor in this stage."),
                 ("count", Int8, "Number of statements that have passed the stage."),
@@ -39,7 +43,11 @@ pub fn tables() -> [ProvidedTable; 4] {
             &[
                 ("class", Text, "Class of the statements."),
                 ("transport", Text, "Transport of their sessions: `tcp`, `unix` or `tls`."),
-                ("isolation", Text, "Isolation level of the procedures that they call: `none`."),
+                (
+                    "isolation",
+                    Text,
+                    "Strongest isolation level of the stored code that they call; `none` if they call none.",
+                ),
                 ("part", Text, "`index`, `versions`, `latching`, `commit` or `other`."),
                 ("sampled", Int8, "Number of statements that were measured."),
                 ("sampled_ms", Float8, "Sum of the times that were measured."),

@@ -21,7 +21,7 @@ use server::service::SessionLimits;
 use server::stats::{SessionStats, StatementTotals, Stats};
 use server::workers::{Dispatch, Workers};
 use sql::session::{Canceller, Outcome, Parked, Portal, PreparationFailure, Statement};
-use stage::{Class, IsolationLevel, Stage, StageKey, StageShard};
+use stage::{Class, Stage, StageKey, StageShard};
 use statement::error::Cancellation;
 use statement::outcome::{CommandTag, TransactionStatus};
 use statement::{SqlError, SqlResult};
@@ -248,7 +248,7 @@ impl Session {
     pub(crate) fn book(&mut self) {
         let Booked { totals, class, .. } = std::mem::take(&mut self.booked);
         let class = class.unwrap_or_else(|| self.sql.class());
-        let key = StageKey { class, transport: self.conn.transport, isolation: IsolationLevel::None };
+        let key = StageKey { class, transport: self.conn.transport, isolation: self.sql.take_isolation() };
         self.stats.add(&self.shard, key, &self.conn.clock.take(), totals.as_deref());
     }
 

@@ -83,6 +83,10 @@ impl StageShard {
 
     /// Adds the times of one statement. The shard belongs to the calling thread.
     pub fn add(&self, key: StageKey, times: &StageTimes) {
+        // The clock is off, or nothing has happened.
+        if times.stamps == 0 {
+            return;
+        }
         let Some(own) = self.of(key) else { return };
         for (stage, ns) in times.iter() {
             if let Some(spread) = own.stages.get(stage as usize) {
@@ -330,6 +334,7 @@ mod tests {
         let mut times = StageTimes::default();
         times.parts[RunPart::Index as usize] = 100;
         times.parts[RunPart::Other as usize] = 200;
+        times.stamps = 1;
         shard.add(KEY, &times);
         let rows = book.run_parts();
         let of = |part| rows.iter().find(|row| row.part == part).expect("a row");

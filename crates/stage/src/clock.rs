@@ -134,7 +134,8 @@ impl StageClock {
     #[inline]
     fn go(&self, next: u8) -> Position {
         let before = self.position();
-        if before.0 != next {
+        // A clock that is off stays at rest.
+        if before.0 != next && !self.source.is_off() {
             self.stamp(before);
             self.position.store(next, Relaxed);
         }
@@ -185,6 +186,7 @@ impl StageClock {
     /// Sets whether the parts of the run are measured.
     #[inline]
     pub fn sample(&self, is_sampled: bool) {
+        let is_sampled = is_sampled && !self.source.is_off();
         self.is_sampled.store(is_sampled, Relaxed);
         if is_sampled {
             self.parts.iter().for_each(|word| word.store(0, Relaxed));
@@ -215,11 +217,17 @@ impl StageClock {
 
     /// Returns the times of the stages that have ended since the last [`StageClock::take`].
     pub fn ended(&self) -> StageTimes {
+        if self.source.is_off() {
+            return StageTimes::default();
+        }
         self.times((self.stamps.load(Relaxed), 0))
     }
 
     /// Takes the times of the stages that have ended. The present stage goes on.
     pub fn take(&self) -> StageTimes {
+        if self.source.is_off() {
+            return StageTimes::default();
+        }
         let (turns, readings) = turn::take_counts();
         let times = self.times((self.stamps.load(Relaxed).wrapping_add(turns), readings));
         self.stamps.store(0, Relaxed);
@@ -232,7 +240,9 @@ impl StageClock {
 
     /// Returns the times since the last [`StageClock::take`], the present stage up to now included.
     pub fn so_far(&self) -> StageTimes {
-        self.stamp(self.position());
+        if !self.source.is_off() {
+            self.stamp(self.position());
+        }
         self.ended()
     }
 
@@ -378,6 +388,21 @@ mod tests {
         }
         let times = clock.take();
         assert_eq!((times.of(Stage::Run), times.of(Stage::Preempted)), (20 * 60_000, 0));
+    }
+
+    #[test]
+    fn a_clock_that_is_off_books_nothing() {
+        let clock = StageClock::new(TickSource::Off);
+        turn::begin(&TickSource::Off);
+        clock.enter(Stage::Decode);
+        clock.sample(true);
+        let lent = clock.lend();
+        lent.clock.enter(Stage::Run);
+        clock.take_back(&lent);
+        clock.enter(Stage::NetworkWrite);
+        turn::end(&TickSource::Off);
+        assert_eq!((clock.so_far(), clock.take()), (StageTimes::default(), StageTimes::default()));
+        assert!(!clock.is_sampled());
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Stage {
     Dispatch,
     /// Executing, to the end of the commit.
     Run,
-    /// Crossing the border of an isolated procedure.
+    /// Entering and leaving stored code that is no SQL, and what it computes between its calls.
     Crossing,
     /// Waiting for a lock.
     LockWait,
@@ -129,18 +129,44 @@ impl Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IsolationLevel {
-    /// The statement calls no procedure.
+    /// The statement calls no code outside of SQL.
     None = 0,
+    /// Code that is linked into the server.
+    Native,
+    /// WebAssembly.
+    Wasm,
+    /// Process.
+    Process,
+    /// Process within namespaces.
+    Container,
+    /// Process within gVisor.
+    Gvisor,
+    /// Virtual machine.
+    Vm,
 }
 
 impl IsolationLevel {
     /// Every level, the weakest first.
-    pub const ALL: [IsolationLevel; 1] = [IsolationLevel::None];
+    pub const ALL: [IsolationLevel; 7] = [
+        IsolationLevel::None,
+        IsolationLevel::Native,
+        IsolationLevel::Wasm,
+        IsolationLevel::Process,
+        IsolationLevel::Container,
+        IsolationLevel::Gvisor,
+        IsolationLevel::Vm,
+    ];
 
     /// Returns the name in views, metrics and documentation.
     pub fn name(self) -> &'static str {
         match self {
             IsolationLevel::None => "none",
+            IsolationLevel::Native => "native",
+            IsolationLevel::Wasm => "wasm",
+            IsolationLevel::Process => "process",
+            IsolationLevel::Container => "container",
+            IsolationLevel::Gvisor => "gvisor",
+            IsolationLevel::Vm => "vm",
         }
     }
 }

@@ -4,7 +4,7 @@
 //! counts as no time.
 
 use preempt::os;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub enum TickSource {
     Monotonic,
     /// Clock of a test: a tick is a nanosecond.
     Manual(Arc<ManualTicks>),
+    /// No clock: nothing is stamped, and all times are 0. See [`switch_off`].
+    Off,
 }
 
 /// Clock of a test, with the processor time of its only thread. It stands still until somebody advances it.
@@ -83,6 +85,15 @@ impl Rate {
 /// Rate of the time-stamp counter; `None` where it is not steady.
 static RATE: OnceLock<Option<Rate>> = OnceLock::new();
 
+/// True if [`switch_off`] was called.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Switches the clocks of this process off. For measurements of their cost alone: without them, views of stages are
+/// empty. Call it before the first session: each clock asks once, when it is created.
+pub fn switch_off() {
+    IS_OFF.store(true, Relaxed);
+}
+
 fn rate() -> Option<Rate> {
     *RATE.get_or_init(|| if os::has_steady_ticks() { Rate::measure() } else { None })
 }
@@ -90,7 +101,11 @@ fn rate() -> Option<Rate> {
 impl TickSource {
     /// Returns the cheapest source that this machine has. The first call takes some milliseconds.
     pub fn system() -> TickSource {
-        if rate().is_some() { TickSource::Tsc } else { TickSource::Monotonic }
+        match (IS_OFF.load(Relaxed), rate()) {
+            (true, _) => TickSource::Off,
+            (false, Some(_)) => TickSource::Tsc,
+            (false, None) => TickSource::Monotonic,
+        }
     }
 
     /// Returns the name in views.
@@ -99,6 +114,7 @@ impl TickSource {
             TickSource::Tsc => "tsc",
             TickSource::Monotonic => "monotonic",
             TickSource::Manual(_) => "manual",
+            TickSource::Off => "off",
         }
     }
 
@@ -109,6 +125,7 @@ impl TickSource {
             TickSource::Tsc => os::ticks(),
             TickSource::Monotonic => os::now_ns(),
             TickSource::Manual(manual) => manual.now_ns.load(Relaxed),
+            TickSource::Off => 0,
         }
     }
 
@@ -117,14 +134,21 @@ impl TickSource {
         match self {
             TickSource::Tsc | TickSource::Monotonic => os::thread_cpu_ns(),
             TickSource::Manual(manual) => manual.cpu_ns.load(Relaxed),
+            TickSource::Off => 0,
         }
     }
 
     fn rate(&self) -> Rate {
         match self {
             TickSource::Tsc => rate().unwrap_or(ONE),
-            TickSource::Monotonic | TickSource::Manual(_) => ONE,
+            TickSource::Monotonic | TickSource::Manual(_) | TickSource::Off => ONE,
         }
+    }
+
+    /// Returns true if there is no clock.
+    #[inline]
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self, TickSource::Off)
     }
 
     /// Returns the nanoseconds of so many ticks.

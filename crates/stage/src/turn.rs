@@ -56,6 +56,9 @@ impl Turn {
 
 /// Begins a turn of this thread: it has been woken.
 pub fn begin(source: &TickSource) {
+    if source.is_off() {
+        return;
+    }
     TURN.with(|turn| {
         if turn.cpu_ns.get().is_none() || source.ticks(OLD_NS) <= turn.busy.get() {
             turn.read(source);

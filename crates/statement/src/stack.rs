@@ -116,6 +116,24 @@ pub fn fitting<R>(is_deep: bool, f: impl FnOnce() -> R) -> R {
     if is_deep { on_large(f) } else { f() }
 }
 
+/// Calls `f`, which needs so many bytes of stack besides those that its statement needs: on a large stack if the current
+/// one has no room for both.
+///
+/// # Errors
+/// `54001` if a large stack has no room either.
+pub fn with_bytes<R>(bytes: usize, f: impl FnOnce() -> R) -> SqlResult<R> {
+    match stacker::remaining_stack() {
+        Some(left) if left < bytes.saturating_add(RESERVE_BYTES) => {
+            if is_large() {
+                Err(exceeded())
+            } else {
+                Ok(on_large(f))
+            }
+        }
+        _ => Ok(f()),
+    }
+}
+
 /// Calls `f`, and once more on a large stack if the current one is too small for it. So `f` must have no effect when it
 /// fails. Returns true with the result if the stack was a large one.
 ///

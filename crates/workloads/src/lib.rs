@@ -5,7 +5,7 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - relational workloads: `tpcc`, `tpch`
+//! - workloads: `tpcc`, `tpch`, `key_value`
 //! - on top of them: `ch`, `history`, `layout`
 //! - redo records: `replay`
 
@@ -23,6 +23,7 @@ macro_rules! texts_of_22 {
 
 pub mod ch;
 pub mod history;
+pub mod key_value;
 pub mod layout;
 pub mod replay;
 pub mod tpcc;

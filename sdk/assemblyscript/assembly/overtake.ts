@@ -61,6 +61,8 @@ export enum Kind {
   Uuid = 11,
   /** text form of a value of any other type */
   Literal = 12,
+  /** array of one dimension */
+  Array = 13,
 }
 
 /** SQL value. */
@@ -75,6 +77,8 @@ export class Value {
   real: f64 = 0;
   text: string = "";
   bytes: Uint8Array | null = null;
+  /** Items of an Array. */
+  items: Value[] = [];
 
   constructor(kind: Kind) {
     this.kind = kind;
@@ -115,6 +119,12 @@ export class Value {
   static literal(text: string): Value {
     const made = new Value(Kind.Literal);
     made.text = text;
+    return made;
+  }
+
+  static array(items: Value[]): Value {
+    const made = new Value(Kind.Array);
+    made.items = items;
     return made;
   }
 
@@ -254,6 +264,10 @@ class Writer {
       case Kind.Uuid:
         this.copy(value.bytes!.dataStart, 16);
         break;
+      case Kind.Array:
+        this.put<u32>(value.items.length);
+        this.values(value.items);
+        break;
       default:
         raise("42804", "a value has an unknown kind");
     }
@@ -332,6 +346,13 @@ class Reader {
       case Kind.Uuid:
         value.bytes = this.blob(16);
         break;
+      case Kind.Array: {
+        const count = this.get<u32>();
+        for (let at: u32 = 0; at < count; at++) {
+          value.items.push(this.value());
+        }
+        break;
+      }
       default:
         raise("39000", "the server broke the protocol");
     }

@@ -1,13 +1,15 @@
-//! Charts of latency distributions, of figures side by side and of figures over a number, as SVG that is readable in light and in dark.
+//! Charts of latency distributions, of figures side by side, of parts of wholes and of figures over a number, as SVG that is readable in light and in dark.
 //!
 //! plotters writes a colour into each element. The style sheet at the top of the file overrides these colours where the
 //! reader prefers dark, by selecting the elements that have them; viewers without style sheets show the light chart.
 
 mod bars;
 mod lines;
+mod stacks;
 
 pub use bars::BarChart;
 pub use lines::LineChart;
+pub use stacks::StackChart;
 
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
@@ -45,6 +47,8 @@ pub enum Chart {
     Bars(BarChart),
     /// Figures over a number.
     Lines(LineChart),
+    /// Parts of wholes.
+    Stacks(StackChart),
 }
 
 impl From<PercentileChart> for Chart {
@@ -56,6 +60,12 @@ impl From<PercentileChart> for Chart {
 impl From<BarChart> for Chart {
     fn from(chart: BarChart) -> Chart {
         Chart::Bars(chart)
+    }
+}
+
+impl From<StackChart> for Chart {
+    fn from(chart: StackChart) -> Chart {
+        Chart::Stacks(chart)
     }
 }
 
@@ -112,6 +122,7 @@ pub fn draw(charts: &[Chart], subtitle: &str) -> anyhow::Result<String> {
                 Chart::Percentiles(chart) => draw_one(chart, subtitle, &area)?,
                 Chart::Bars(chart) => chart.draw(subtitle, &area)?,
                 Chart::Lines(chart) => chart.draw(subtitle, &area)?,
+                Chart::Stacks(chart) => chart.draw(subtitle, &area)?,
             }
         }
         area.present().map_err(plain)?;

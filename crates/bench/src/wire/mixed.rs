@@ -7,7 +7,7 @@
 //! the median of the runs. Beside each phase bare sleepers and the kernel's counters show the share of the host.
 
 mod analytics;
-mod host;
+pub(crate) mod host;
 mod open_loop;
 mod phases;
 mod report;

@@ -22,8 +22,46 @@ struct Stat {
     parent: u32,
     /// Process's own time, user and system, in ticks.
     own: u64,
+    /// Part of it in the kernel.
+    own_kernel: u64,
     /// Time of the children that ended, and of theirs.
     ended_children: u64,
+    /// Part of it in the kernel.
+    ended_kernel: u64,
+}
+
+/// Processor time of one process or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessorTime {
+    /// Seconds in all.
+    pub all_s: f64,
+    /// Seconds in the kernel.
+    pub kernel_s: f64,
+}
+
+impl ProcessorTime {
+    /// Returns the time of a process without its children, exact to hundredths of a second.
+    ///
+    /// # Errors
+    /// If the process does not live.
+    pub fn of_one(pid: u32) -> anyhow::Result<ProcessorTime> {
+        let stat = stat(pid).with_context(|| format!("process {pid} does not live"))?;
+        Ok(ProcessorTime { all_s: seconds(stat.own), kernel_s: seconds(stat.own_kernel) })
+    }
+
+    /// Returns the time since an earlier reading.
+    pub fn since(self, before: ProcessorTime) -> ProcessorTime {
+        ProcessorTime { all_s: self.all_s - before.all_s, kernel_s: self.kernel_s - before.kernel_s }
+    }
+
+    /// Returns the sum of two times.
+    pub fn plus(self, other: ProcessorTime) -> ProcessorTime {
+        ProcessorTime { all_s: self.all_s + other.all_s, kernel_s: self.kernel_s + other.kernel_s }
+    }
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / TICKS_PER_S
 }
 
 impl Processes {
@@ -42,16 +80,43 @@ impl Processes {
     /// # Errors
     /// If the process does not live, or its children come and go too fast to be counted.
     pub fn processor_s(self) -> anyhow::Result<f64> {
+        Ok(self.processor_time()?.all_s)
+    }
+
+    /// Returns the processor time so far, exact to hundredths of a second for each process.
+    ///
+    /// # Errors
+    /// Errors of [`Processes::processor_s`].
+    pub fn processor_time(self) -> anyhow::Result<ProcessorTime> {
         for _ in 0..READINGS_MAX {
             let before = self.children()?;
-            let living: u64 = before.iter().map(|(_, stat)| stat.own + stat.ended_children).sum();
+            let living = |of: fn(&Stat) -> u64| before.iter().map(|(_, stat)| of(stat)).sum::<u64>();
             let parent = stat(self.parent).with_context(|| format!("process {} does not live", self.parent))?;
             let after = self.children()?;
             if before.iter().map(|(pid, _)| pid).eq(after.iter().map(|(pid, _)| pid)) {
-                return Ok((parent.own + parent.ended_children + living) as f64 / TICKS_PER_S);
+                let sum = |of: fn(&Stat) -> u64| seconds(of(&parent) + living(of));
+                return Ok(ProcessorTime {
+                    all_s: sum(|stat| stat.own + stat.ended_children),
+                    kernel_s: sum(|stat| stat.own_kernel + stat.ended_kernel),
+                });
             }
         }
         bail!("the children of process {} come and go too fast to count their time", self.parent)
+    }
+
+    /// Returns the nanoseconds that the living threads of the process itself have had a processor, as the scheduler
+    /// counts them: for a process that starts and ends no threads meanwhile.
+    ///
+    /// # Errors
+    /// If the process does not live.
+    pub fn threads_ns(self) -> anyhow::Result<u64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.parent));
+        let tasks = tasks.with_context(|| format!("process {} does not live", self.parent))?;
+        let of = |task: fs::DirEntry| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        Ok(tasks.flatten().filter_map(of).sum())
     }
 
     /// Returns the bytes of memory that the process and its children hold: shared pages count in parts (`Pss`).
@@ -89,7 +154,9 @@ fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat {
         parent: u32::try_from(number(1)?).ok()?,
         own: number(11)? + number(12)?,
+        own_kernel: number(12)?,
         ended_children: number(13)? + number(14)?,
+        ended_kernel: number(14)?,
     })
 }
 
@@ -106,7 +173,8 @@ mod tests {
     #[test]
     fn a_name_may_have_brackets_and_blanks() {
         let text = "12 (a) b) S 7 12 12 0 -1 4194560 1 2 3 4 100 20 3 4 20 0 1 0 5 6 7\n";
-        assert_eq!(parse_stat(text), Some(Stat { parent: 7, own: 120, ended_children: 7 }));
+        let expected = Stat { parent: 7, own: 120, own_kernel: 20, ended_children: 7, ended_kernel: 4 };
+        assert_eq!(parse_stat(text), Some(expected));
         assert_eq!(parse_stat("12 (a"), None);
     }
 
@@ -115,6 +183,9 @@ mod tests {
         let own = Processes::of(std::process::id());
         let before = own.processor_s().expect("it lives");
         assert!((0.0..1e6).contains(&before));
+        let alone = ProcessorTime::of_one(std::process::id()).expect("it lives");
+        assert!(0.0 <= alone.kernel_s && alone.kernel_s <= alone.all_s, "{alone:?}");
+        assert!(0 < own.threads_ns().expect("it lives"));
         assert!(0 < own.memory_bytes().expect("it lives"));
         assert!(Processes::of(u32::MAX).processor_s().is_err());
     }

@@ -83,6 +83,11 @@ pub struct MeasuredServer {
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 impl ServerChoice {
+    /// Creates a choice of servers that are accessed over TCP.
+    pub fn over_tcp(servers: &[ServerName]) -> ServerChoice {
+        ServerChoice { url: None, servers: servers.to_vec(), transport: Transport::Tcp }
+    }
+
     /// Starts the servers; `writes` says whether UNLOGGED tables make a difference.
     ///
     /// # Errors
@@ -153,8 +158,36 @@ pub fn elsewhere(url: &str) -> anyhow::Result<MeasuredServer> {
 /// # Errors
 /// Errors of [`ServerChoice::start`].
 pub fn postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
-    let which = ServerChoice { url: None, servers: vec![ServerName::Postgres], transport: Transport::Tcp };
-    which.start(true, connections_max)?.pop().context("PostgreSQL was asked for")
+    ServerChoice::over_tcp(&[ServerName::Postgres])
+        .start(true, connections_max)?
+        .pop()
+        .context("PostgreSQL was asked for")
+}
+
+/// Starts Overtake alone, over TCP.
+///
+/// # Errors
+/// Errors of the server.
+pub fn overtake(connections_max: u32) -> anyhow::Result<MeasuredServer> {
+    one_overtake("overtake", "Overtake", Server::overtake(connections_max, Transport::Tcp)?)
+}
+
+/// Starts Overtake alone, over TCP, without its stage clock.
+///
+/// # Errors
+/// Errors of the server.
+pub fn overtake_without_clock(connections_max: u32) -> anyhow::Result<MeasuredServer> {
+    let server = Server::serve(connections_max, Transport::Tcp, |command| {
+        command.arg("--without-stage-clock");
+    })?;
+    one_overtake("overtake_without_clock", "Overtake without its stage clock", server)
+}
+
+fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyhow::Result<MeasuredServer> {
+    let url = format!("{}/postgres", server.base_url);
+    let target = MeasuredServer { key, title, url, is_unlogged: false, server: Arc::new(server) };
+    target.wait()?;
+    Ok(target)
 }
 
 /// Starts PostgreSQL 15 alone, tuned for a machine with little memory.

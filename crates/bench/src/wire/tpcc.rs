@@ -7,13 +7,16 @@
 mod check;
 mod data;
 mod drive;
+mod pipelined;
 mod statements;
 mod transactions;
 
-pub use data::load;
+pub use check::check;
+pub use data::{load, settle};
 pub use drive::drive;
+pub use pipelined::new_order as pipelined_new_order;
 pub use statements::Statements;
-pub use transactions::{TpccOutcome, retried};
+pub use transactions::{Failure, TpccOutcome, attempt, retried, retrying};
 
 use super::numbers::median;
 use super::servers::{MeasuredServer, ServerChoice};

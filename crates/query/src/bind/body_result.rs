@@ -12,8 +12,11 @@ pub fn has_result(routine: &Routine) -> bool {
     !matches!(routine.result, RoutineResult::Nothing | RoutineResult::Value(Kind::Void))
 }
 
-/// Returns the types of the columns that the last statement must have.
-fn result_kinds(routine: &Routine, catalog: &CatalogState) -> SqlResult<Vec<SqlType>> {
+/// Returns the types of the columns of a routine's result.
+///
+/// # Errors
+/// `0A000` for a result whose columns each call declares.
+pub fn result_kinds(routine: &Routine, catalog: &CatalogState) -> SqlResult<Vec<SqlType>> {
     match routine.result {
         RoutineResult::Nothing => Ok(Vec::new()),
         RoutineResult::Value(kind) => Ok(vec![kind.into()]),

@@ -101,7 +101,10 @@ impl<'c> Binder<'c> {
 
     /// Binds the body of a function as a query over its parameters; `None` if it is more than that.
     fn query_of(&self, routine: &Arc<Routine>) -> SqlResult<Option<Plan>> {
-        let (RoutineBody::Text(text) | RoutineBody::Atomic(text)) = &routine.body else { return Ok(None) };
+        let text = match &routine.body {
+            RoutineBody::Text(text) | RoutineBody::Atomic(text) => text,
+            RoutineBody::Return(_) | RoutineBody::Code { .. } => return Ok(None),
+        };
         let Some((query, text)) = only_query(text)? else { return Ok(None) };
         let inner = self.of_inlined(routine, text);
         let super::BoundQuery { plan, mut columns, names: _ } = inner.query(&query, None)?;
@@ -127,6 +130,7 @@ impl<'c> Binder<'c> {
                 return inner.as_result(value, kind).map(Some);
             }
             RoutineBody::Text(text) | RoutineBody::Atomic(text) => text,
+            RoutineBody::Code { .. } => return Ok(None),
         };
         let Some((query, text)) = only_query(text)? else { return Ok(None) };
         let inner = self.of_inlined(routine, text);

@@ -53,7 +53,7 @@ use syntax::fingerprint::of_bytes;
 use syntax::lex::Span;
 use types::{Kind, SqlType};
 
-pub use body_result::{as_result, converted, has_result, no_result};
+pub use body_result::{as_result, converted, has_result, no_result, result_kinds};
 pub use calls::Clause;
 use calls::QueryCalls;
 pub use copy::{CopyFrom, CopySource, CopyTo};

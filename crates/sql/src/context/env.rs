@@ -3,6 +3,7 @@
 //! **Invariant:** it is constant while a statement runs, except for the state of `random()` and the requests of
 //! `set_config`.
 
+use super::code::SessionCode;
 use super::names::SessionObjects;
 use super::routines::RoutineBodies;
 use super::sleeps::Sleeps;
@@ -42,6 +43,8 @@ pub struct Env {
     time: TimeSource,
     /// Bodies of routines that the session has called.
     pub(crate) bodies: Arc<RoutineBodies>,
+    /// Code of modules that the session has called.
+    pub(crate) code: Arc<SessionCode>,
     /// Memory of the session's statements.
     pub holdings: Arc<SessionHoldings>,
     functions: &'static FunctionTable,
@@ -97,6 +100,7 @@ impl Env {
         time: TimeSource,
         names: Arc<dyn SessionObjects>,
         functions: &'static FunctionTable,
+        code: Arc<SessionCode>,
     ) -> Env {
         let seed = time.unix_us() as u64 ^ u64::from(backend_pid).rotate_left(32) ^ (&raw const *settings as u64);
         Env {
@@ -111,6 +115,7 @@ impl Env {
             sleeps: Sleeps::new(time.clone()),
             time,
             bodies: Arc::default(),
+            code,
             holdings: SessionHoldings::new(backend_pid),
             functions,
             chance: Arc::new(SharedCallEffects {
@@ -130,7 +135,8 @@ impl Env {
     /// Returns a copy, with these names, for a query without effects that continues while the session runs other
     /// statements. It shares nothing that these change.
     pub(crate) fn apart(&self, names: Arc<dyn SessionObjects>) -> Env {
-        Env { names, sleeps: Sleeps::new(self.time.clone()), asked: Arc::default(), ..self.clone() }
+        let (sleeps, code) = (Sleeps::new(self.time.clone()), self.code.apart());
+        Env { names, sleeps, code, asked: Arc::default(), ..self.clone() }
     }
 
     /// Returns a copy for a routine with these settings, as this role.
@@ -143,6 +149,7 @@ impl Env {
 
     /// Begins a statement.
     pub(crate) fn begin(&self) {
+        drop(self.code.take_notices());
         if !self.chance.is_touched.swap(false, Relaxed) {
             return;
         }
@@ -154,6 +161,7 @@ impl Env {
 
     /// Restarts a statement after its wait: it gets the same random numbers, and sends no signal twice.
     pub(crate) fn begin_again(&self) {
+        drop(self.code.take_notices());
         let mut chance = self.chance();
         chance.now = chance.begun.clone();
         let sent = std::mem::take(&mut chance.sent);

@@ -2,6 +2,7 @@
 //!
 //! A session makes it for its statements. Executors, definitions and system views know their session by it alone.
 
+mod code;
 mod env;
 mod kept;
 mod names;
@@ -9,6 +10,7 @@ mod routines;
 mod set_values;
 mod sleeps;
 
+pub(crate) use code::{ModuleCode, PlannedTable, SessionCode, no_artifact, no_cursor, no_module};
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};

@@ -26,7 +26,7 @@ pub(crate) struct RoutineBodies {
 
 /// Versions of what a body or settings depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct KeptVersions {
+pub(super) struct KeptVersions {
     catalog: u64,
     settings: u64,
     roles: u64,
@@ -47,7 +47,7 @@ struct KeptSettings {
 }
 
 impl KeptVersions {
-    fn new(catalog: &CatalogState, env: &Env) -> KeptVersions {
+    pub(super) fn new(catalog: &CatalogState, env: &Env) -> KeptVersions {
         let roles = env.catalog_snapshot.as_ref().map_or(0, |snapshot| snapshot.roles.version());
         KeptVersions { catalog: catalog.version(), settings: env.settings.version(), roles }
     }

@@ -17,6 +17,7 @@ mod grant;
 mod identity;
 mod index;
 mod like;
+mod module;
 mod moves;
 mod names;
 pub(crate) mod owned;
@@ -30,6 +31,7 @@ pub(crate) mod role;
 mod routine;
 mod routine_body;
 mod routine_changes;
+mod routine_isolation;
 mod routine_names;
 mod routine_options;
 mod routine_parameters;
@@ -122,6 +124,9 @@ pub(crate) fn verb(statement: &Statement) -> &'static str {
             RoutineWord::Procedure => "DROP PROCEDURE",
             RoutineWord::Routine => "DROP ROUTINE",
         },
+        Statement::CreateModule(_) => "CREATE MODULE",
+        Statement::OwnModule(_) => "ALTER MODULE",
+        Statement::DropModules(_) => "DROP MODULE",
         Statement::Grant(grant) if grant.change.is_grant => "GRANT",
         Statement::Grant(_) => "REVOKE",
         Statement::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
@@ -212,6 +217,9 @@ impl<'a> Ddl<'a> {
             Statement::AlterRoutine(alter) => self.alter_routine(statement, alter),
             Statement::DropRoutines(drop) => self.drop_routines(statement, drop),
             Statement::CommentRoutine(comment) => self.comment_on_routine(comment),
+            Statement::CreateModule(create) => self.create_module(create),
+            Statement::OwnModule(own) => self.own_module(own),
+            Statement::DropModules(drop) => self.drop_modules(drop),
             Statement::Grant(grant) => self.grant(grant),
             Statement::DefaultPrivileges(defaults) => self.default_privileges(defaults),
             Statement::DropOwned(drop) => self.drop_owned(drop),

@@ -33,6 +33,10 @@ impl Ddl<'_> {
         owned.into_iter().for_each(|relation| doomed.add(relation));
         let routines: Vec<_> = self.state.routines().filter(|one| one.owner == role).cloned().collect();
         routines.into_iter().for_each(|routine| doomed.add_routine(routine));
+        let modules: Vec<_> = self.state.modules().filter(|module| module.owner == role).cloned().collect();
+        for module in &modules {
+            self.add_users(module, role, &mut doomed);
+        }
         let schemas: Vec<_> = self.state.schemas().filter(|schema| schema.owner == role).cloned().collect();
         for schema in &schemas {
             let inside: Vec<Relation> =
@@ -67,6 +71,7 @@ impl Ddl<'_> {
         }
         self.say(&doomed);
         self.carry_out(doomed)?;
+        modules.iter().for_each(|module| self.state.remove_module(&module.name));
         for schema in schemas {
             self.state.remove_schema(&schema.name);
             self.state.forget(schema.oid);
@@ -120,6 +125,8 @@ impl Ddl<'_> {
             for routine in routines {
                 self.give_routine(&routine, to)?;
             }
+            let modules: Vec<_> = self.state.modules().filter(|one| one.owner == role).cloned().collect();
+            modules.iter().for_each(|module| self.give_module(module, to));
             for relation in self.owned_relations(role) {
                 match &relation {
                     Relation::Table(table) => {
@@ -184,7 +191,9 @@ fn uses_of(state: &CatalogState, snapshot: &CatalogSnapshot, role: u32) -> Vec<S
     let relations = state.relations().filter(|relation| !matches!(relation, Relation::Index { .. }));
     let owned = relations.map(|relation| (relation.oid(), relation.owner()));
     let routines = state.routines().map(|routine| (routine.oid, routine.owner));
-    for (oid, owner) in owned.chain(state.schemas().map(|schema| (schema.oid, schema.owner))).chain(routines) {
+    let modules = state.modules().map(|module| (module.oid, module.owner));
+    let schemas = state.schemas().map(|schema| (schema.oid, schema.owner));
+    for (oid, owner) in owned.chain(schemas).chain(routines).chain(modules) {
         if owner == role {
             lines.extend(described(state, snapshot, oid, 0).map(|of| (oid, 0, format!("owner of {of}"))));
         }
@@ -232,6 +241,9 @@ fn described(state: &CatalogState, snapshot: &CatalogSnapshot, oid: u32, column:
     if let Some(routine) = state.routine_numbered(oid) {
         let name = crate::system::shown_routine(state, &snapshot.path, routine);
         return Some(format!("{} {name}", routine.kind.word()));
+    }
+    if let Some(module) = state.modules().find(|module| module.oid == oid) {
+        return Some(format!("module {}", module.name));
     }
     let (word, column) = match state.relation_numbered(oid) {
         None => ("table", None),

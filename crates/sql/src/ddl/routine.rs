@@ -18,6 +18,7 @@ impl Ddl<'_> {
         let (schema, name) = self.place(&create.name).map_err(SqlError::nowhere)?;
         let said = self.routine_options(&create.options, create.is_procedure)?;
         let language = said.language(create.body.is_some())?;
+        self.check_language(language)?;
         let mut routine = Routine {
             oid: 0,
             schema,
@@ -37,16 +38,18 @@ impl Ddl<'_> {
             rows: 0.0,
             settings: Vec::new(),
             body: catalog::RoutineBody::Text(String::new()),
+            isolation: catalog::Isolation::default(),
             path: create.body.as_ref().map(|_| self.path.into()),
         };
         self.apply_routine_options(&said, &mut routine)?;
         routine.parameters = self.routine_parameters(create)?;
         (routine.result, routine.is_set) = self.routine_result(create, &routine.parameters)?;
-        routine.body = self.routine_body(said.body, create.body.as_ref(), language)?;
+        routine.body = self.routine_body(said.body, create.body.as_ref(), (language, &routine.name))?;
         said.check_rows(routine.is_set)?;
         if routine.rows == 0.0 {
             routine.rows = default_rows(routine.is_set);
         }
+        self.check_level(&routine)?;
         self.put_routine(routine, create.or_replace)?;
         Ok(verb(statement).into())
     }

@@ -17,19 +17,26 @@ impl Ddl<'_> {
         &self,
         text: Option<(&str, Option<&str>)>,
         body: Option<&SqlBody>,
-        language: Language,
+        (language, name): (Language, &str),
     ) -> SqlResult<RoutineBody> {
         match (text, body) {
             (Some(_), Some(_)) => Err(invalid("duplicate function body specified")),
             (None, None) => Err(invalid("no function body specified")),
+            (None, Some(_)) if language != Language::Sql => {
+                Err(invalid("inline SQL function body only valid for language SQL"))
+            }
             (None, Some(SqlBody::Return(value))) => Ok(RoutineBody::Return(value.extent.of(self.text).to_owned())),
             (None, Some(SqlBody::Atomic { statements: _, extent })) => {
                 Ok(RoutineBody::Atomic(extent.of(self.text).to_owned()))
             }
-            (Some((_, Some(_))), None) => {
+            (Some((_, Some(_))), None) if language == Language::Sql => {
                 Err(invalid(format!("only one AS item needed for language \"{}\"", language.name())))
             }
-            (Some((text, None)), None) => Ok(RoutineBody::Text(text.to_owned())),
+            (Some((text, None)), None) if language == Language::Sql => Ok(RoutineBody::Text(text.to_owned())),
+            // As in PostgreSQL's language C, the routine's own name is the one that is looked up.
+            (Some((module, entry)), None) => {
+                Ok(RoutineBody::Code { module: module.to_owned(), entry: entry.unwrap_or(name).to_owned() })
+            }
         }
     }
 
@@ -38,6 +45,9 @@ impl Ddl<'_> {
     /// # Errors
     /// Those of the grammar, at their place in the statement.
     pub(super) fn check_body(&self, routine: &Routine) -> SqlResult<()> {
+        if routine.module().is_some() {
+            return self.check_code_of(routine);
+        }
         if self.run.env.settings.show("check_function_bodies")? != "on" {
             return Ok(());
         }
@@ -55,7 +65,7 @@ impl Ddl<'_> {
             match &routine.body {
                 RoutineBody::Text(body) => self.in_body(error, body),
                 // These are parts of the statement, but their places count from their own begin.
-                RoutineBody::Return(_) | RoutineBody::Atomic(_) => error.nowhere(),
+                RoutineBody::Return(_) | RoutineBody::Atomic(_) | RoutineBody::Code { .. } => error.nowhere(),
             }
         })
     }

@@ -48,6 +48,10 @@ impl Ddl<'_> {
         let mut new = old.clone();
         self.apply_routine_options(&said, &mut new)?;
         said.check_rows(old.is_set)?;
+        if new.isolation != old.isolation {
+            self.check_level(&new)?;
+            self.check_code_of(&new)?;
+        }
         self.state.replace_routine(new)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** each option is given at most once, except for `SET` and `RESET`.
 
-use super::Ddl;
 use super::routine_parameters::invalid;
+use super::{Ddl, routine_isolation};
 use crate::context::{value_of, zone_value};
 use catalog::{Language, Parallel, Routine, Volatility};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -52,7 +52,11 @@ impl<'o> RoutineOptions<'o> {
             RoutineOptionKind::Cost(number) => self.cost.replace(number).is_none(),
             RoutineOptionKind::Rows(number) => self.rows.replace(number).is_none(),
             RoutineOptionKind::Support(name) => self.support.replace(name).is_none(),
-            RoutineOptionKind::Set(_) | RoutineOptionKind::Reset(_) | RoutineOptionKind::Unsupported(_) => {
+            RoutineOptionKind::Set(_)
+            | RoutineOptionKind::Reset(_)
+            | RoutineOptionKind::SetParameters(_)
+            | RoutineOptionKind::ResetParameters(_)
+            | RoutineOptionKind::Unsupported(_) => {
                 self.settings.push(option);
                 true
             }
@@ -67,14 +71,13 @@ impl<'o> RoutineOptions<'o> {
         match self.language {
             None if has_sql_body => Ok(Language::Sql),
             None => Err(invalid("no language specified")),
-            Some("sql") => Ok(Language::Sql),
             Some(other) if OTHER_LANGUAGES.contains(&other) => {
                 Err(SqlError::unsupported(format_args!("LANGUAGE {other}")))
             }
-            Some(other) => {
+            Some(other) => Language::named(other).ok_or_else(|| {
                 let message = format!("language \"{other}\" does not exist");
-                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
-            }
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            }),
         }
     }
 
@@ -97,6 +100,8 @@ fn is_of_functions(option: &RoutineOptionKind) -> bool {
         | RoutineOptionKind::SecurityDefiner(_)
         | RoutineOptionKind::Set(_)
         | RoutineOptionKind::Reset(_)
+        | RoutineOptionKind::SetParameters(_)
+        | RoutineOptionKind::ResetParameters(_)
         | RoutineOptionKind::Unsupported(_) => false,
         RoutineOptionKind::Window
         | RoutineOptionKind::Immutable
@@ -163,6 +168,13 @@ impl Ddl<'_> {
         }
         to.is_leakproof = said.is_leakproof.unwrap_or(to.is_leakproof);
         self.apply_settings(&said.settings, &mut to.settings)?;
+        for option in &said.settings {
+            match option {
+                RoutineOptionKind::SetParameters(parameters) => routine_isolation::set(to, parameters)?,
+                RoutineOptionKind::ResetParameters(names) => routine_isolation::reset(to, names)?,
+                _ => {}
+            }
+        }
         if let Some(number) = said.cost {
             to.cost = positive("COST", number)?;
         }
@@ -186,7 +198,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn is_superuser(&self) -> bool {
+    pub(super) fn is_superuser(&self) -> bool {
         let roles = self.run.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
         roles.and_then(|roles| roles.get(&self.run.env.user)).is_some_and(|role| role.is_superuser)
     }

@@ -147,7 +147,9 @@ impl Run<'_> {
         let mut values: Vec<Datum> = Vec::with_capacity(groups.len());
         let mut key: Vec<Datum> = Vec::new();
         let mut buffer: Vec<Datum> = Vec::new();
-        self.every(input, outer, &mut |row| {
+        let of_groups = groups.iter().map(|(group, _)| group);
+        let mut exprs = of_groups.chain(calls.iter().flat_map(|call| &call.arguments));
+        let _ = self.rows_for(input, outer, &mut exprs, &mut |row| {
             let rows = RowStack { row, outer };
             values.clear();
             for (group, _) in groups {
@@ -171,7 +173,7 @@ impl Run<'_> {
                     self.accumulate(call, state, &rows, &mut buffer)?;
                 }
             }
-            Ok(())
+            Ok(Flow::Continue(()))
         })?;
         let mut row: Vec<Datum> = Vec::new();
         for (set_number, one) in all.iter().enumerate() {

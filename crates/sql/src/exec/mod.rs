@@ -6,6 +6,8 @@
 
 mod advisory;
 mod aggregate;
+mod batch;
+mod code;
 mod conflict;
 mod constraints;
 pub(crate) mod copy;
@@ -37,6 +39,7 @@ use statement::bulk::Bulk;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::{MemoryUse, RunHoldings};
 use std::cell::{Cell, LazyCell, RefCell};
+use std::iter;
 use std::ops::ControlFlow;
 use types::Kind;
 use types::datum::Datum;
@@ -71,6 +74,8 @@ pub(crate) struct Run<'a> {
     pub(crate) memo: LazyCell<Box<Memo>>,
     /// Local values of the expressions under way, the innermost last.
     pub(crate) locals: RefCell<Vec<Box<[Datum]>>>,
+    /// Values of calls that were made for many rows at once.
+    pub(crate) ready: batch::ReadyValues,
     /// Counters of the operators, for EXPLAIN ANALYZE.
     pub(crate) probe: Option<&'a Probe>,
 }
@@ -166,11 +171,12 @@ impl Run<'_> {
             }
             Plan::Joins(joins) => self.joins(joins, outer, each),
             Plan::From(_) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a FROM clause that was not planned")),
-            Plan::Filter { input, condition } => self.rows(input, outer, &mut |row| {
+            Plan::Filter { input, condition } => self.rows_for(input, outer, &mut iter::once(condition), &mut |row| {
                 if self.holds(condition, &RowStack { row, outer })? { each(row) } else { Ok(Flow::Continue(())) }
             }),
             Plan::Project { input, columns } => {
-                self.rows(input, outer, &mut |row| each(&self.values(columns, &RowStack { row, outer })?))
+                let mut each = |row: &[Datum]| each(&self.values(columns, &RowStack { row, outer })?);
+                self.rows_for(input, outer, &mut columns.iter(), &mut each)
             }
             Plan::Aggregate { input, groups, sets, calls } => {
                 self.aggregate(input, groups, sets.as_deref(), calls, outer, each)
@@ -242,9 +248,24 @@ impl Run<'_> {
     /// Returns a run like this one, for a part of the statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, definitions, numbers, advised, probe, .. } = *self;
-        let (spent, locals) = Default::default();
+        let (spent, locals, ready) = Default::default();
         let (changes, memo) = (LazyCell::new(Box::default as fn() -> _), LazyCell::new(Box::default as fn() -> _));
-        Run { txn, parameters, env, catalog, path, definitions, numbers, advised, spent, changes, memo, locals, probe }
+        Run {
+            txn,
+            parameters,
+            env,
+            catalog,
+            path,
+            definitions,
+            numbers,
+            advised,
+            spent,
+            changes,
+            memo,
+            locals,
+            ready,
+            probe,
+        }
     }
 
     /// Locks a table that the statement reaches by a foreign key, until the end of the transaction.
@@ -414,7 +435,11 @@ impl Run<'_> {
     ) -> SqlResult<()> {
         match plan {
             Plan::Project { input, columns } if self.probe.is_none() => {
-                self.every(input, outer, &mut |row| each(self.values(columns, &RowStack { row, outer })?.into()))
+                let mut each = |row: &[Datum]| {
+                    each(self.values(columns, &RowStack { row, outer })?.into())?;
+                    Ok(Flow::Continue(()))
+                };
+                self.rows_for(input, outer, &mut columns.iter(), &mut each).map(drop)
             }
             plan => self.every(plan, outer, &mut |row| each(row.into())),
         }

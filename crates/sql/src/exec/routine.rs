@@ -24,6 +24,9 @@ type RoutineRows = Vec<Box<[Datum]>>;
 impl Run<'_> {
     /// Returns the value of a call in an expression: the first column of its first row, or null.
     pub(super) fn routine_value(&self, call: &RoutineCall, rows: &RowStack<'_>) -> SqlResult<Datum> {
+        if let Some(value) = self.ready.of(call) {
+            return Ok(value);
+        }
         let mut found = Datum::Null;
         let _ = self.routine(call, rows, &mut |row| {
             found = row.first().cloned().unwrap_or_default();
@@ -70,13 +73,16 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `42501`
-    fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
+    pub(super) fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
         let Some(rights) = Rights::of_session(self.catalog, self.env) else { return Ok(()) };
         rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))
     }
 
     /// Runs the body of a routine.
     fn called(&self, routine: &Arc<Routine>, arguments: &[Datum], each: &mut RowSink<'_>) -> SqlResult<Flow> {
+        if let Some(code) = routine.module() {
+            return self.called_code(routine, code, arguments, each);
+        }
         let startup = || format!("SQL function \"{}\" during startup", routine.name);
         let path = routine.path.as_deref().unwrap_or(self.path);
         let body = self.env.bodies.of(routine, self.catalog, path, self.env);
@@ -96,14 +102,14 @@ impl Run<'_> {
                 Volatility::Volatile => {
                     let run = || self.body_in_its_view(statement, arguments, routine.is_set);
                     let rows = self.txn.nested(run).map_err(SqlError::from).and_then(|rows| rows);
-                    for row in rows.map_err(|error| of_body(error, statement, context()))? {
+                    for row in rows.map_err(|error| of_body(error, statement, Some(context())))? {
                         if pass(&row)?.is_break() {
                             break;
                         }
                     }
                 }
                 Volatility::Stable | Volatility::Immutable => {
-                    refuse_changes(statement).map_err(|error| of_body(error, statement, context()))?;
+                    refuse_changes(statement).map_err(|error| of_body(error, statement, Some(context())))?;
                     let run = self.run_of_body(arguments);
                     // The rows pass to the calling statement, whose errors are its own.
                     let mut of_caller: Option<SqlError> = None;
@@ -112,7 +118,9 @@ impl Run<'_> {
                     });
                     match (passed, of_caller) {
                         (_, Some(error)) => return Err(error),
-                        (passed, None) => passed.map_err(|error| of_body(error, statement, context()))?,
+                        (passed, None) => {
+                            passed.map_err(|error| of_body(error, statement, Some(context())))?;
+                        }
                     }
                 }
             }
@@ -123,14 +131,22 @@ impl Run<'_> {
         Ok(flow)
     }
 
+    /// Checks that the catalog of the statement still describes what a new snapshot sees.
+    ///
+    /// # Errors
+    /// An error that [`super::moves`] the statement.
+    pub(super) fn check_definitions(&self) -> SqlResult<()> {
+        match self.definitions {
+            Some((catalog, version)) if catalog.current_version() != version => {
+                Err(SqlError::again(RetryReason::Moved))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Runs a statement of a body in a view of its own, and returns the rows of the result.
     fn body_in_its_view(&self, statement: &BodyStatement, arguments: &[Datum], is_set: bool) -> SqlResult<RoutineRows> {
-        if let Some((catalog, version)) = self.definitions
-            && catalog.current_version() != version
-        {
-            // The new snapshot may see rows of tables as the catalog of the statement does not know them.
-            return Err(SqlError::again(RetryReason::Moved));
-        }
+        self.check_definitions()?;
         let run = self.run_of_body(arguments);
         let mut rows = RoutineRows::new();
         run.body_rows(statement, &mut |row| {
@@ -141,8 +157,9 @@ impl Run<'_> {
         Ok(rows)
     }
 
-    /// Runs a statement of a body. Passes its rows to `each` if they are the result.
-    fn body_rows(&self, statement: &BodyStatement, each: &mut RowSink<'_>) -> SqlResult<()> {
+    /// Runs a statement of a body. Passes its rows to `each` if they are the result. Returns the number of rows that it
+    /// has changed; `None` for a query.
+    pub(super) fn body_rows(&self, statement: &BodyStatement, each: &mut RowSink<'_>) -> SqlResult<Option<u64>> {
         for one in &statement.uses {
             self.hold(&one.table, one.hold)?;
         }
@@ -155,7 +172,7 @@ impl Run<'_> {
             BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => {
                 let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
                 let each = if statement.is_result { each } else { &mut ignore };
-                self.rows(plan, None, each).map(drop)
+                self.rows(plan, None, each).map(|_| None)
             }
             BodyWork::Refused(error) => Err(error.clone()),
             BodyWork::Change(modify) => {
@@ -166,17 +183,17 @@ impl Run<'_> {
                         break;
                     }
                 }
-                Ok(())
+                Ok(Some(changed.rows))
             }
         }
     }
 
-    fn run_of_body<'r>(&'r self, parameters: &'r [Datum]) -> Run<'r> {
+    pub(super) fn run_of_body<'r>(&'r self, parameters: &'r [Datum]) -> Run<'r> {
         Run { parameters, probe: None, ..self.again() }
     }
 
     /// Returns a row of nulls, as wide as the routine's result.
-    fn nulls(&self, routine: &Routine) -> Vec<Datum> {
+    pub(super) fn nulls(&self, routine: &Routine) -> Vec<Datum> {
         let width = match routine.result {
             RoutineResult::Row => routine.outputs().count(),
             RoutineResult::Relation(oid) => match self.catalog.relation_numbered(oid) {
@@ -192,7 +209,7 @@ impl Run<'_> {
 
 /// # Errors
 /// `0A000` for a change in a routine that has promised to change nothing.
-fn refuse_changes(statement: &BodyStatement) -> SqlResult<()> {
+pub(super) fn refuse_changes(statement: &BodyStatement) -> SqlResult<()> {
     let verb = match &statement.work {
         BodyWork::Change(modify) => verb(modify),
         BodyWork::Rows(plan) => match &**plan {
@@ -215,7 +232,7 @@ fn verb(modify: &Modify) -> &'static str {
 }
 
 /// Adds the place in a body to an error of one of its statements.
-fn of_body(error: SqlError, statement: &BodyStatement, context: String) -> SqlError {
+pub(super) fn of_body(error: SqlError, statement: &BodyStatement, context: Option<String>) -> SqlError {
     if error.begins_again().is_some() {
         return error;
     }
@@ -225,5 +242,9 @@ fn of_body(error: SqlError, statement: &BodyStatement, context: String) -> SqlEr
         }
         _ => error,
     };
-    error.nowhere().within(context)
+    let error = error.nowhere();
+    match context {
+        Some(context) => error.within(context),
+        None => error,
+    }
 }

@@ -130,6 +130,7 @@ impl CursorRun {
                 changes: LazyCell::new(Box::default),
                 memo: LazyCell::new(Box::default),
                 locals: Default::default(),
+                ready: Default::default(),
                 probe: None,
             };
             let push = &mut |rows, bytes| stream.push_until_closed(ResultPiece::Rows(rows), bytes);

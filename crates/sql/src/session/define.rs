@@ -383,8 +383,13 @@ impl Session {
                 text,
                 made: &mut made,
             };
-            let gives_back =
-                matches!(tree, ast::Statement::Drop(_) | ast::Statement::DropRoutines(_) | ast::Statement::Truncate(_));
+            let gives_back = matches!(
+                tree,
+                ast::Statement::Drop(_)
+                    | ast::Statement::DropRoutines(_)
+                    | ast::Statement::DropModules(_)
+                    | ast::Statement::Truncate(_)
+            );
             let defined = if gives_back { pulse::with_reserve(|| ddl.apply(tree)) } else { ddl.apply(tree) };
             match defined {
                 Ok(defined) => {

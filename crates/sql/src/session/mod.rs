@@ -34,7 +34,7 @@ mod transaction;
 mod unbound;
 mod wire;
 
-use crate::context::Env;
+use crate::context::{Env, SessionCode};
 use crate::exec::{AdvisoryState, SessionSequences};
 use action::{Action, ActionTraits, PlannedQuery};
 pub use alone::QueryAlone;
@@ -48,6 +48,7 @@ use names::SessionNames;
 pub use names::{ChangedNames, bytes_of_rows};
 pub use parked::{Parked, Step};
 pub use parts::{StatementText, parts};
+use procs::Runtimes;
 use query::analytics::Analytics;
 use query::plan::{ColumnInfo, TableUse};
 use query::planner::TableSizes;
@@ -84,6 +85,7 @@ pub struct Database {
     catalog: Arc<Catalog>,
     analytics: Option<Arc<dyn Analytics>>,
     provider: Option<Arc<dyn catalog::Provider>>,
+    runtimes: Arc<Runtimes>,
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
     time: TimeSource,
@@ -372,7 +374,9 @@ impl Database {
         let names = SessionNames::default();
         let shown = Arc::new(settings.clone());
         let functions = crate::system::all_functions();
-        let env = Arc::new(Env::new(&user, backend_pid, shown, self.time.clone(), names.listed(), functions));
+        let clock = StageClock::new(TickSource::system());
+        let code = SessionCode::new(Arc::clone(&self.runtimes), Some(Arc::clone(&clock)));
+        let env = Arc::new(Env::new(&user, backend_pid, shown, self.time.clone(), names.listed(), functions, code));
         // No settings have this version, so the first statement makes its environment and search path.
         let env_version = u64::MAX;
         let engine = self.engine.session(SessionOptions { name, ..SessionOptions::new(settings.class()) });
@@ -425,7 +429,7 @@ impl Database {
             message: Arc::new(Planning::new(self.time.clone())),
             leavings: DeferredDrops::default(),
             watch,
-            clock: StageClock::new(TickSource::system()),
+            clock,
         };
         session.check_connect()?;
         session.check_first_roles()?;

@@ -233,6 +233,7 @@ impl Session {
                 changes: LazyCell::new(Box::default),
                 memo: LazyCell::new(Box::default),
                 locals: Default::default(),
+                ready: Default::default(),
                 probe,
             };
             let result = pulse::during(watch, || body(&run));
@@ -291,6 +292,7 @@ impl Session {
                 if !self.is_parked {
                     self.end_sleep();
                     self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
+                    self.notices.extend(env.code.take_notices());
                 }
                 for (name, value, is_local) in env.take_asked() {
                     if !self.is_parked {
@@ -304,6 +306,7 @@ impl Session {
                 self.is_parked = false;
                 self.end_sleep();
                 self.notices.extend(self.advised.end().into_iter().map(|warning| ("WARNING", warning)));
+                self.notices.extend(env.code.take_notices());
                 drop(env.take_asked());
                 // Without an error of the statement itself, the wait has failed.
                 let has_waited = was_parked && told.is_none();

@@ -5,6 +5,7 @@
 use super::{Database, Session, TransactionBlock};
 use engine::Engine;
 use locked::RwLocked;
+use procs::Runtimes;
 use query::analytics::Analytics;
 use settings::Defaults;
 use settings::priority::Rules;
@@ -45,6 +46,7 @@ impl Database {
             catalog: Arc::default(),
             analytics: None,
             provider: None,
+            runtimes: Arc::default(),
             server: Arc::default(),
             roles: Arc::new(Roles::of_a_fresh_server()),
             time: TimeSource::system(),
@@ -62,6 +64,12 @@ impl Database {
     #[must_use]
     pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
         Database { analytics: Some(analytics), ..self }
+    }
+
+    /// Sets the levels of isolation at which stored code runs.
+    #[must_use]
+    pub fn with_runtimes(self, runtimes: Arc<Runtimes>) -> Database {
+        Database { runtimes, ..self }
     }
 
     /// Sets the provider of the views about the server's sessions.

@@ -9,7 +9,7 @@ use settings::priority;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
 use settings::{SettingRow, SettingSource, Settings};
-use stage::{Class, StageClock};
+use stage::{Class, IsolationLevel, StageClock};
 use statement::bulk::DeferredDrops;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -99,9 +99,15 @@ impl Session {
         self.settings.rows().collect()
     }
 
+    /// Returns the strongest level of isolation at which code ran since the last call.
+    pub fn take_isolation(&self) -> IsolationLevel {
+        self.env.code.take_level()
+    }
+
     /// Makes this the clock that the session advances: it enters the stages of parsing, planning and running.
     pub fn clock_by(&mut self, clock: &Arc<StageClock>) {
         self.clock = Arc::clone(clock);
+        self.env.code.clock_by(clock);
     }
 
     /// Returns the class of the open transaction, or of the next one.

@@ -16,6 +16,7 @@ mod grants;
 mod information;
 pub(crate) mod json;
 pub(crate) mod locks;
+mod modules;
 mod pg_type;
 mod privileges;
 mod pseudo;
@@ -145,6 +146,7 @@ fn filled(schema: &str, name: &str) -> Option<TableFill> {
         (PG_CATALOG, "pg_get_keywords()") => return Some(keywords),
         (PG_CATALOG, "pg_locks") => return Some(locks::pg_locks),
         (OWN_SCHEMA, "locks") => return Some(locks::locks),
+        (OWN_SCHEMA, name) => return modules::filled(name),
         _ => {}
     }
     relations::filled(name)

@@ -6,6 +6,7 @@
 //! **Invariant:** an OID is PostgreSQL's own for the same object.
 
 use super::{SystemContext, SystemRows, array, int, oid, pseudo, text, yes};
+use catalog::Language;
 use statement::error::SqlResult;
 use std::sync::LazyLock;
 use types::Kind;
@@ -468,12 +469,15 @@ fn collations(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()>
 }
 
 fn languages(_: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for (number, name) in [(12, "internal"), (13, "c"), (super::routines::SQL_LANGUAGE, "sql")] {
+    let own = [Language::Sql, Language::Native, Language::Wasm, Language::Exec];
+    let own = own.map(|one| (super::routines::language_number(one), one.name(), one.is_trusted()));
+    for (number, name, is_trusted) in [(12, "internal", false), (13, "c", false)].into_iter().chain(own) {
         rows.add([
             ("oid", oid(number)),
             ("lanname", text(name)),
             ("lanowner", oid(super::server::SUPERUSER)),
-            ("lanpltrusted", yes(name == "sql")),
+            ("lanispl", yes(!matches!(name, "internal" | "c" | "sql"))),
+            ("lanpltrusted", yes(is_trusted)),
         ]);
     }
     Ok(())

@@ -5,7 +5,7 @@
 use super::{SystemContext, SystemRows, array, deparse, int, oid, or_null, quoted, reg, text, yes, yes_no};
 use crate::context::Env;
 use catalog::{
-    CatalogSnapshot, DATABASE, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter,
+    CatalogSnapshot, DATABASE, Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter,
     RoutineResult, Volatility,
 };
 use statement::error::SqlResult;
@@ -13,8 +13,6 @@ use std::fmt::Write as _;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
-/// `pg_language.oid` of SQL.
-pub(super) const SQL_LANGUAGE: u32 = 14;
 /// OID of the type `record`.
 const RECORD: u32 = 2249;
 /// Estimated cost of a call, and rows of a set, that definitions leave out.
@@ -41,7 +39,7 @@ pub(super) fn add_functions(source: &SystemContext<'_>, rows: &mut SystemRows<'_
             ("pronamespace", oid(routine.schema)),
             ("proowner", oid(routine.owner)),
             ("proacl", super::server::acl(source.snapshot, routine.oid, 0)),
-            ("prolang", oid(SQL_LANGUAGE)),
+            ("prolang", oid(language_number(routine.language))),
             ("procost", Datum::Float4(routine.cost)),
             ("prorows", Datum::Float4(routine.rows)),
             ("provariadic", oid(variadic.map_or(0, Kind::oid))),
@@ -71,6 +69,9 @@ pub(super) fn add_functions(source: &SystemContext<'_>, rows: &mut SystemRows<'_
         }
         if let Some(body) = sql_body(routine) {
             row.push(("prosqlbody", text(body)));
+        }
+        if let Some((module, _)) = routine.module() {
+            row.push(("probin", text(module)));
         }
         if !routine.settings.is_empty() {
             let settings = routine.settings.iter().map(|(name, value)| text(format!("{name}={value}")));
@@ -116,18 +117,29 @@ fn result_number(routine: &Routine) -> u32 {
     }
 }
 
+/// Returns `pg_language.oid`. Languages that PostgreSQL does not have come behind its own.
+pub(super) fn language_number(language: Language) -> u32 {
+    match language {
+        Language::Sql => 14,
+        Language::Native => 9_901,
+        Language::Wasm => 9_902,
+        Language::Exec => 9_903,
+    }
+}
+
 /// Returns `pg_proc.prosrc`, which is empty for a body that the grammar has parsed.
 fn source_of(routine: &Routine) -> &str {
     match &routine.body {
         RoutineBody::Text(body) => body,
         RoutineBody::Return(_) | RoutineBody::Atomic(_) => "",
+        RoutineBody::Code { entry, .. } => entry,
     }
 }
 
 /// Executes `pg_get_function_sqlbody`: the body as its author wrote it; `None` for the text of `AS`.
 fn sql_body(routine: &Routine) -> Option<String> {
     match &routine.body {
-        RoutineBody::Text(_) => None,
+        RoutineBody::Text(_) | RoutineBody::Code { .. } => None,
         RoutineBody::Return(value) => Some(format!("RETURN {value}")),
         RoutineBody::Atomic(statements) if statements.is_empty() => Some("BEGIN ATOMIC\nEND".to_owned()),
         RoutineBody::Atomic(statements) => Some(format!("BEGIN ATOMIC\n {statements}\nEND")),
@@ -242,12 +254,21 @@ pub(super) fn definition(snapshot: &CatalogSnapshot, env: &Env, of: &Routine) ->
     if !options.is_empty() {
         let _ = writeln!(written, "{options}");
     }
+    let isolation = of.isolation.parameters();
+    if !isolation.is_empty() {
+        let written_one = |(name, value): &(&str, String)| format!("{name} = '{value}'");
+        let _ = writeln!(written, " SET ({})", isolation.iter().map(written_one).collect::<Vec<_>>().join(", "));
+    }
     for (name, value) in &of.settings {
         let _ = writeln!(written, " SET {} TO {}", quoted(name), written_setting(name, value));
     }
-    match sql_body(of) {
-        Some(body) => written.push_str(&body),
-        None => {
+    match (sql_body(of), of.module()) {
+        (Some(body), _) => written.push_str(&body),
+        (None, Some((module, entry))) => {
+            let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+            let _ = write!(written, "AS {}, {}", literal(module), literal(entry));
+        }
+        (None, None) => {
             let source = source_of(of);
             let mut tag = format!("${word}");
             while source.contains(&tag) {

@@ -7,6 +7,7 @@ mod change;
 mod command;
 mod definition;
 mod expr;
+mod module;
 mod names;
 mod query;
 mod rights;
@@ -36,6 +37,7 @@ pub use expr::{
     FunctionCall, Indirection, IsTest, KeptExpr, LikeKind, OperatorName, Over, QuantifiedOf, Quantifier, SessionValue,
     WindowSpec,
 };
+pub use module::{CreateModule, DropModules, OwnModule};
 pub use names::{IntervalFields, Name, ObjectName, TypeName};
 pub use query::{
     Alias, AliasColumn, CommonStatement, CommonTable, Distinct, FromItem, FunctionItem, GroupItem, JoinCondition,

@@ -1,6 +1,8 @@
 //! Definitions of functions and procedures.
 
-use super::{Expr, KeptExpr, Name, ObjectName, RoleName, SetTarget, SettingName, Statement, TypeName};
+use super::{
+    Expr, KeptExpr, Name, ObjectName, RoleName, SetTarget, SettingName, Statement, StorageParameter, TypeName,
+};
 use crate::lex::Span;
 
 /// Kind of a routine, as a statement names it.
@@ -99,6 +101,10 @@ pub enum RoutineOptionKind {
     Window,
     Set(SetTarget),
     Reset(SettingName),
+    /// `SET (name = value, …)`, an extension of PostgreSQL's grammar: isolation of code that is no SQL.
+    SetParameters(Vec<StorageParameter>),
+    /// `RESET (name, …)`
+    ResetParameters(Vec<Name>),
     /// `SET` that is not supported here: the feature's name.
     Unsupported(Box<str>),
 }

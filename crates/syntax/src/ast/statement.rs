@@ -1,12 +1,13 @@
 //! Statements.
 
 use super::{
-    AlterRoutine, AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateRoutine,
-    CreateSchema, CreateTable, CreateTableAs, CreateView, DeclareCommand, DefaultPrivileges, Delete, DiscardTarget,
-    DropCommand, DropDatabase, DropOwned, DropRoutines, ExecuteCommand, ExplainCommand, FetchCommand, FunctionCall,
-    GrantCommand, GrantRoleCommand, Insert, LockCommand, MaintenanceCommand, Name, OwnerCommand, PrepareCommand, Query,
-    ReassignOwned, RenameCommand, RoleDefinition, RoleName, RoleSetting, RoutineComment, SequenceDefinition,
-    SetCommand, SetSchemaCommand, SettingName, TransactionCommand, TruncateCommand, UnsupportedStatement, Update,
+    AlterRoutine, AlterTable, CommentCommand, ConstraintsCommand, CopyCommand, CreateIndex, CreateModule,
+    CreateRoutine, CreateSchema, CreateTable, CreateTableAs, CreateView, DeclareCommand, DefaultPrivileges, Delete,
+    DiscardTarget, DropCommand, DropDatabase, DropModules, DropOwned, DropRoutines, ExecuteCommand, ExplainCommand,
+    FetchCommand, FunctionCall, GrantCommand, GrantRoleCommand, Insert, LockCommand, MaintenanceCommand, Name,
+    OwnModule, OwnerCommand, PrepareCommand, Query, ReassignOwned, RenameCommand, RoleDefinition, RoleName,
+    RoleSetting, RoutineComment, SequenceDefinition, SetCommand, SetSchemaCommand, SettingName, TransactionCommand,
+    TruncateCommand, UnsupportedStatement, Update,
 };
 
 /// Statement.
@@ -41,6 +42,7 @@ pub enum Statement {
     CreateSequence(Box<SequenceDefinition>),
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
+    CreateModule(Box<CreateModule>),
     CreateRole(RoleDefinition),
     /// `GRANT` or `REVOKE` of privileges.
     Grant(Box<GrantCommand>),
@@ -58,9 +60,11 @@ pub enum Statement {
     Rename(RenameCommand),
     SetSchema(SetSchemaCommand),
     Owner(OwnerCommand),
+    OwnModule(OwnModule),
     Drop(DropCommand),
     DropDatabase(DropDatabase),
     DropRoutines(DropRoutines),
+    DropModules(DropModules),
     Truncate(TruncateCommand),
     Comment(CommentCommand),
     CommentRoutine(RoutineComment),

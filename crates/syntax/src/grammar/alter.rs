@@ -17,6 +17,9 @@ impl Parser<'_> {
         if let Some(word) = self.routine_word() {
             return self.alter_routine(word);
         }
+        if self.is_plain_word("module") {
+            return self.alter_module();
+        }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,
             Lexeme::Keyword(Keyword::View) => ObjectKind::View,

@@ -11,6 +11,7 @@ mod command;
 mod expr;
 mod foreign;
 mod from;
+mod module;
 mod names;
 mod object;
 mod primary;

@@ -38,6 +38,9 @@ impl Parser<'_> {
             Lexeme::Keyword(Keyword::Function | Keyword::Procedure) if persistence == Persistence::Permanent => {
                 self.create_routine(or_replace)
             }
+            _ if self.is_plain_word("module") && persistence == Persistence::Permanent => {
+                self.create_module(or_replace)
+            }
             _ if or_replace || persistence != Persistence::Permanent => Err(self.unexpected()),
             Lexeme::Keyword(Keyword::Unique | Keyword::Index) => self.create_index(),
             Lexeme::Keyword(Keyword::Schema) => self.create_schema(),
@@ -301,6 +304,9 @@ impl Parser<'_> {
         }
         if self.is_word(Keyword::Owned) {
             return self.drop_owned();
+        }
+        if self.is_plain_word("module") {
+            return self.drop_modules();
         }
         let kind = match self.token.lexeme {
             Lexeme::Keyword(Keyword::Table) => ObjectKind::Table,

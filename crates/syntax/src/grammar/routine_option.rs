@@ -103,6 +103,14 @@ impl Parser<'_> {
                 self.next()?;
                 RoutineOptionKind::Parallel(self.column_name()?)
             }
+            Keyword::Reset if self.ahead(1)? == Lexeme::LeftParen => {
+                self.next()?;
+                RoutineOptionKind::ResetParameters(self.column_names()?)
+            }
+            Keyword::Set if self.ahead(1)? == Lexeme::LeftParen => {
+                self.next()?;
+                RoutineOptionKind::SetParameters(self.storage_parameters()?)
+            }
             Keyword::Reset => {
                 self.next()?;
                 RoutineOptionKind::Reset(self.shown_setting()?)

@@ -65,6 +65,14 @@ fn push_base64(bytes: &[u8], out: &mut TextBuilder) -> SqlResult<()> {
     Ok(())
 }
 
+/// Returns the bytes of a text in base64, or in hexadecimal digits.
+///
+/// # Errors
+/// `22023` as `decode` has them; `57014`
+pub fn decoded(text: &str, is_hex: bool) -> SqlResult<Vec<u8>> {
+    if is_hex { from_hex(text) } else { from_base64(text) }
+}
+
 fn from_base64(text: &str) -> SqlResult<Vec<u8>> {
     let (mut word, mut place, mut ends) = (0_u32, 0, 0);
     let mut out = Vec::new();

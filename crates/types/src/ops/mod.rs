@@ -34,6 +34,7 @@ mod text_functions;
 mod trigonometry;
 
 pub use aggregates::{Accumulator, Aggregate, ResolvedAggregate, resolve_aggregate};
+pub use bytes::decoded;
 pub use callable::{Callable, Callee};
 pub use casts::{Cast, CastContext, find_cast};
 pub use compare::{compare, is_comparable, is_same};

@@ -33,6 +33,7 @@ mod scale;
 mod schema;
 mod statements;
 mod stock_level;
+mod stored;
 mod transaction;
 
 pub use check::{Violation, check, check_loaded, check_while};
@@ -54,6 +55,7 @@ pub use scale::Scale;
 pub use schema::{PurgeTables, TpccTables};
 pub use statements::Statements;
 pub use stock_level::stock_level;
+pub use stored::TpccModule;
 pub use transaction::{
     ProcedureOutcome, attempt, attempt_new_order, attempt_payment, execute, run, run_new_order, run_payment, try_run,
 };

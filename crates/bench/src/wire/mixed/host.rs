@@ -210,7 +210,7 @@ impl KernelCounters {
 }
 
 /// Returns the stolen ticks, and the ticks of all kinds, of the first line of `/proc/stat`.
-fn steal_of(text: &str) -> Option<(u64, u64)> {
+pub(crate) fn steal_of(text: &str) -> Option<(u64, u64)> {
     let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
     // The guests' time is a part of user and nice time, so the last two fields do not count.
     let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;

@@ -53,23 +53,40 @@ const RETRIES_MAX: u32 = 1_000;
 /// # Errors
 /// Any other error; the block is rolled back.
 pub async fn retried(client: &Client, statements: &Statements, input: &Input) -> anyhow::Result<(TpccOutcome, u32)> {
+    let ended = retrying(client, async || attempt(client, statements, input).await).await;
+    ended.map_err(|failure| anyhow::Error::from(failure).context(input.kind().name()))
+}
+
+/// Makes attempts at a transaction, again after a serialisation failure or a deadlock; returns the number of retries,
+/// too.
+///
+/// # Errors
+/// Any other error; the block is rolled back.
+pub async fn retrying<R>(
+    client: &Client,
+    mut attempt: impl AsyncFnMut() -> Result<R, Failure>,
+) -> Result<(R, u32), Failure> {
     let mut retries = 0;
     loop {
-        match attempt(client, statements, input).await {
+        match attempt().await {
             Ok(ending) => return Ok((ending, retries)),
             Err(failure) => {
                 // A broken connection reports the error again, and the first error is the better one.
                 let _ = client.batch_execute("rollback").await;
                 match failure {
                     Failure::Driver(error) if is_retryable(&error) && retries < RETRIES_MAX => retries += 1,
-                    failure => return Err(anyhow::Error::from(failure).context(input.kind().name())),
+                    failure => return Err(failure),
                 }
             }
         }
     }
 }
 
-async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Result<TpccOutcome, Failure> {
+/// Makes one attempt at a transaction.
+///
+/// # Errors
+/// Errors of the server; the block is open then.
+pub async fn attempt(client: &Client, statements: &Statements, input: &Input) -> Result<TpccOutcome, Failure> {
     client.batch_execute("begin").await?;
     let ending = match input {
         Input::NewOrder(input) => new_order(client, statements, input).await?,

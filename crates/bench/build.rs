@@ -1,0 +1,53 @@
+//! Compiles the stored procedures that `bench lookingglass` calls: one source, for WebAssembly and as an executable.
+//!
+//! An artifact that the toolchain cannot make is an empty file, and the benchmark says that the level is not shown.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Library of stored code.
+const LIBRARY: &str = "../guest/src";
+/// Procedures of the benchmark.
+const PROCEDURES: &str = "guest/tpcc.rs";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={LIBRARY}");
+    println!("cargo::rerun-if-changed={PROCEDURES}");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let rustc = env::var("RUSTC")?;
+    let host = env::var("HOST")?;
+    for (target, file) in [("wasm32-unknown-unknown", "tpcc.wasm"), (&*host, "tpcc.exec")] {
+        let made = out.join(file);
+        if !compile(&rustc, target, &out, &made)? {
+            fs::write(&made, [])?;
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the procedures for a target. Returns false if the compiler fails, as it does without the target's library.
+fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, Box<dyn Error>> {
+    let rustc = |arguments: &[&str]| -> Result<bool, Box<dyn Error>> {
+        let common =
+            ["--edition", "2024", "--target", target, "-C", "opt-level=3", "-C", "panic=abort", "-C", "strip=symbols"];
+        Ok(Command::new(rustc).args(common).args(arguments).output()?.status.success())
+    };
+    let library = out.join(format!("libguest-{target}.rlib"));
+    let (library, made) = (library.to_string_lossy(), made.to_string_lossy());
+    let source = format!("{LIBRARY}/lib.rs");
+    Ok(rustc(&["--crate-name", "guest", "--crate-type", "rlib", "-o", &library, &source])?
+        && rustc(&[
+            "--crate-name",
+            "tpcc",
+            "--crate-type",
+            "bin",
+            "--extern",
+            &format!("guest={library}"),
+            "-o",
+            &made,
+            PROCEDURES,
+        ])?)
+}

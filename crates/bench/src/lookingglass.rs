@@ -1,0 +1,266 @@
+//! `overtake bench lookingglass`: where a transaction's processor time goes, stored and interactive, after "OLTP Through
+//! the Looking Glass 16 Years Later" (CIDR 2025).
+//!
+//! **Invariant:** each server runs on a processor of its own, and the clients on another; every rung is measured by the
+//! same code, and a row in which the server had time left, or the clients had none, is marked. TPC-C's consistency
+//! conditions hold afterwards, or there is no report.
+
+mod drive;
+mod key_value;
+mod neighbours;
+mod new_order;
+mod pairs;
+mod results;
+mod rungs;
+mod usage;
+
+use crate::arguments::PhaseDuration;
+use crate::report::{Machine, Report};
+use crate::wire::client::Control;
+use crate::wire::servers::{MeasuredServer, ServerChoice, ServerName};
+use crate::wire::tpcc;
+use anyhow::Context;
+use clap::Args;
+use drive::{Round, Work, drive};
+use host::memory;
+use host::refusal::Refusal;
+use host::stop::Stop;
+use neighbours::Neighbours;
+use pairs::Processors;
+use preempt::os;
+use results::Row;
+use rungs::{POINTS, RUNGS, Rung};
+use serde::Serialize;
+use workloads::tpcc::Scale;
+
+/// Arguments of `bench lookingglass`.
+#[derive(Args, Debug, Serialize)]
+pub struct GlassArguments {
+    /// Length of one round.
+    #[command(flatten)]
+    #[serde(flatten)]
+    duration: PhaseDuration,
+    /// Number of clients, all on one thread, 1 to 1,000.
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: u32,
+    /// Number of TPC-C's warehouses, 1 to 100.
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    warehouses: u32,
+    /// Use a population fifty times smaller than the standard's, for a quick look.
+    #[arg(long)]
+    small: bool,
+    /// Number of rounds of each rung, in turn, 1 to 100.
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Number of pairs for the cost of the stage clock, 2 to 1,000; 0 leaves it out.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = pairs_count)]
+    pairs: u32,
+    /// Servers to measure; PostgreSQL 15 is found, or installed where apt-get can.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres"])]
+    servers: Vec<ServerName>,
+    /// Seed of population and inputs.
+    #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+    seed: u64,
+}
+
+fn pairs_count(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(1) | Err(_) => Err("0, or a number of pairs from 2 to 1000 is needed".to_owned()),
+        Ok(count) if 1_000 < count => Err("0, or a number of pairs from 2 to 1000 is needed".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// Rungs that a server has, and the reasons why it does not have others.
+type Available<'a> = Vec<(&'a MeasuredServer, Vec<&'static Rung>)>;
+
+/// Measures and reports.
+///
+/// # Errors
+/// If PostgreSQL is not available, memory is short, there is one processor only, a server refuses something, a condition
+/// does not hold, or the run is stopped.
+pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
+    // A warehouse takes 110 MB here while it is made, as much in each server, and the growth of a run.
+    let needed = (1_000 + 600 * u64::from(arguments.warehouses)) << 20;
+    memory::require(
+        if arguments.small { 500 << 20 } else { needed },
+        "lower --warehouses, or raise the container's limit",
+    )?;
+    let mut report = Report::new("lookingglass", arguments, Machine::read())?;
+    let cpus = os::cpus();
+    let [server_cpu, client_cpu, ..] = *cpus else {
+        return Err(Refusal::new("two processors are needed: one for the server, one for the clients").into());
+    };
+    let neighbours = Neighbours::watch(client_cpu, server_cpu)?;
+    // Servers inherit the processor of the thread that starts them.
+    os::pin_to_cpu(server_cpu).context("pinning the servers")?;
+    let targets = ServerChoice::over_tcp(&arguments.servers).start(true, arguments.clients + 20)?;
+    os::pin_to_cpu(client_cpu).context("pinning the clients")?;
+    let scale = match (arguments.warehouses as i32, arguments.small) {
+        (warehouses, true) => Scale::small(warehouses),
+        (warehouses, false) => Scale::spec(warehouses),
+    };
+    let available = set_up(&mut report, arguments, &targets, scale, stop)?;
+    let round = Round { scale, clients: arguments.clients, seed: arguments.seed, duration: arguments.duration.get() };
+    measure_work(&mut report, arguments, &available, ("glass.new_order", Work::NewOrder), round, stop)?;
+    for target in &targets {
+        tracing::info!(server = target.title, "checking the consistency conditions");
+        report.note(tpcc::check(target, stop)?);
+    }
+    for calls in key_value::CALLS {
+        let key = format!("glass.kv.{calls}");
+        measure_work(&mut report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
+    }
+    points(&mut report, arguments, &targets, round, stop)?;
+    if 0 < arguments.pairs {
+        // These servers end first: the pairs have the processor alone.
+        drop(available);
+        drop(targets);
+        let processors = Processors { server: server_cpu, client: client_cpu };
+        pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;
+    }
+    neighbours.tell(&mut report);
+    notes(&mut report, arguments, (server_cpu, client_cpu));
+    Ok(report)
+}
+
+/// Loads the tables and makes what the rungs need.
+fn set_up<'a>(
+    report: &mut Report,
+    arguments: &GlassArguments,
+    targets: &'a [MeasuredServer],
+    scale: Scale,
+    stop: &Stop,
+) -> anyhow::Result<Available<'a>> {
+    for refused in tpcc::load(targets, scale, arguments.seed, stop)? {
+        report.note(refused);
+    }
+    let mut available = Vec::new();
+    for target in targets {
+        key_value::load(target)?;
+        let control = Control::connect(target)?;
+        let mut rungs = Vec::new();
+        for rung in &RUNGS {
+            match rung.set_up(&control, target)? {
+                None => rungs.push(rung),
+                Some(reason) => report.note(format!("Not shown: {}, {}: {reason}.", target.title, rung.title)),
+            }
+        }
+        available.push((target, rungs));
+    }
+    Ok(available)
+}
+
+/// Measures all rungs of all servers in turn.
+fn measure_work(
+    report: &mut Report,
+    arguments: &GlassArguments,
+    available: &Available<'_>,
+    (key, work): (&str, Work),
+    round: Round,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (target, rungs) in available {
+        rows.extend(rungs.iter().map(|rung| Row::new(target, rung, work)));
+    }
+    measure_rows(&mut rows, arguments.rounds, round, stop)?;
+    let title = match work {
+        Work::NewOrder => format!("New-Order, {} warehouses, {} clients", arguments.warehouses, arguments.clients),
+        Work::KeyValue(1) => format!("Key-value mix, 1 call, {} clients", arguments.clients),
+        Work::KeyValue(calls) => format!("Key-value mix, {calls} calls, {} clients", arguments.clients),
+        Work::Points => format!("Look-ups by key, {} clients", arguments.clients),
+    };
+    results::fill(report, key, &title, &rows);
+    ratios(report, key, &rows);
+    Ok(())
+}
+
+/// Measures the rows in turn, round by round.
+fn measure_rows(rows: &mut [Row<'_>], rounds: u32, round: Round, stop: &Stop) -> anyhow::Result<()> {
+    for number in 1..=rounds {
+        for row in rows.iter_mut() {
+            let round = Round { seed: round.seed + u64::from(number), ..round };
+            let driven = drive(row.target, (row.rung, row.work), round, stop)?;
+            let (server, per_s) = (row.target.title, driven.per_s());
+            tracing::info!(number, server, rung = row.rung.key, work = ?row.work, per_s, "measured");
+            row.add(&driven);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the ratios of the stored to the interactive transaction.
+fn ratios(report: &mut Report, key: &str, rows: &[Row<'_>]) {
+    let of = |key: &str| rows.iter().find(|row| row.key() == key);
+    for prefix in ["", "postgres_"] {
+        let Some(interactive) = of(&format!("{prefix}interactive")) else { continue };
+        if let Some(stored) = of(&format!("{prefix}stored_sql")) {
+            report.figure(format!("{key}.{prefix}stored_times"), stored.per_s() / interactive.per_s());
+            report.figure(format!("{key}.{prefix}stored_cpu_times"), interactive.cpu_us() / stored.cpu_us());
+        }
+        if let Some(pipelined) = of(&format!("{prefix}pipelined")) {
+            report.figure(format!("{key}.{prefix}pipelined_cpu_times"), interactive.cpu_us() / pipelined.cpu_us());
+        }
+    }
+}
+
+/// Measures look-ups by key with one and with several requests on the way.
+fn points(
+    report: &mut Report,
+    arguments: &GlassArguments,
+    targets: &[MeasuredServer],
+    round: Round,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let row = |target| POINTS.iter().map(move |rung| Row::new(target, rung, Work::Points));
+    let mut rows: Vec<Row<'_>> = targets.iter().flat_map(row).collect();
+    measure_rows(&mut rows, arguments.rounds, round, stop)?;
+    let title = format!("Look-ups by key, {} clients", arguments.clients);
+    results::fill(report, "glass.point", &title, &rows);
+    for prefix in ["", "postgres_"] {
+        let of = |rung: &Rung| rows.iter().find(|row| row.key() == format!("{prefix}{}", rung.key));
+        let [one, many] = &POINTS;
+        if let Some((one, many)) = of(one).zip(of(many)) {
+            let name = format!("glass.point.{prefix}pipelined_over_unpipelined");
+            report.figure(name, many.cpu_us() / one.cpu_us());
+        }
+    }
+    Ok(())
+}
+
+fn notes(report: &mut Report, arguments: &GlassArguments, (server_cpu, client_cpu): (usize, usize)) {
+    report.note(format!(
+        "Servers on processor {server_cpu}, clients on processor {client_cpu}, by sched_setaffinity; no cgroups of their \
+         own. A row is client-bound if the server used less than {:.0} % of its processor, or the clients as much of \
+         theirs: its rate says nothing about the server then, its processor time does.",
+        100.0 * usage::SATURATED
+    ));
+    report.note(format!(
+        "Rates are medians of {} rounds in turn, processor times of all rounds together, per committed transaction. \
+         READ COMMITTED. Rolled back New-Orders (1 %) do not count.",
+        arguments.rounds
+    ));
+    report.note(
+        "Pipelined: a New-Order in two round trips, a key-value transaction in one. Stored, SQL: New-Order is one \
+         statement with data-modifying CTEs over arrays; a key-value function has a statement for each call. PL/pgSQL \
+         and PL/Python run one statement for each call and each line.",
+    );
+    report.note(
+        "Stages are those of docs/stages.md that are work. Outside: processor time of the server that no stage has; \
+         the bars add it to unattributed. Overtake has no log yet; PostgreSQL runs with synchronous_commit off.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_none_or_several() {
+        assert_eq!((pairs_count("0"), pairs_count("2"), pairs_count("1000")), (Ok(0), Ok(2), Ok(1_000)));
+        for wrong in ["1", "1001", "-1", "x"] {
+            assert!(pairs_count(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Processor time of both sides, and the stages of the server.
+//!
+//! **Invariant:** a reading is of the server's processes and of this one without them; the stages are sums over all
+//! classes and transports, and stages that wait count nothing.
+
+use crate::wire::client::Control;
+use crate::wire::processes::ProcessorTime;
+use crate::wire::servers::MeasuredServer;
+use anyhow::Context;
+use std::collections::BTreeMap;
+
+/// Share of a processor from which on its side is saturated.
+pub const SATURATED: f64 = 0.95;
+
+/// Counters so far.
+pub struct Reading {
+    server: ProcessorTime,
+    /// Seconds of the threads of a server that is one process.
+    threads_s: Option<f64>,
+    client: ProcessorTime,
+    /// Seconds of each stage that is work; empty if the server has no stage clock.
+    stages: BTreeMap<String, f64>,
+}
+
+/// Consumption between two readings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Used {
+    /// Seconds of the clock.
+    pub wall_s: f64,
+    /// Processor time of the server, to hundredths of a second.
+    pub server: ProcessorTime,
+    /// The same to nanoseconds, for a server that is one process.
+    pub threads_s: Option<f64>,
+    /// Processor time of the clients.
+    pub client: ProcessorTime,
+    /// Seconds of each stage that is work.
+    pub stages: BTreeMap<String, f64>,
+}
+
+impl Reading {
+    /// Reads the counters.
+    ///
+    /// # Errors
+    /// If the server does not answer, or was started by another program.
+    pub fn take(control: &Control, target: &MeasuredServer) -> anyhow::Result<Reading> {
+        let stages = if target.is_overtake() { stages(control)? } else { BTreeMap::new() };
+        let processes = target.processes().context("the server is not a process of this machine")?;
+        let threads_ns = target.is_overtake().then(|| processes.threads_ns()).transpose()?;
+        Ok(Reading {
+            server: processes.processor_time()?,
+            threads_s: threads_ns.map(|ns| ns as f64 / 1e9),
+            client: ProcessorTime::of_one(std::process::id())?,
+            stages,
+        })
+    }
+
+    /// Returns the consumption since an earlier reading, in so many seconds.
+    pub fn since(&self, before: &Reading, wall_s: f64) -> Used {
+        let stage = |(stage, total): (&String, &f64)| {
+            (stage.clone(), (total - before.stages.get(stage).copied().unwrap_or(0.0)).max(0.0))
+        };
+        Used {
+            wall_s,
+            server: self.server.since(before.server),
+            threads_s: self.threads_s.zip(before.threads_s).map(|(after, before)| after - before),
+            client: self.client.since(before.client),
+            stages: self.stages.iter().map(stage).collect(),
+        }
+    }
+}
+
+fn stages(control: &Control) -> anyhow::Result<BTreeMap<String, f64>> {
+    let rows = control.rows("select stage, sum(total_ms) from overtake.stages where not is_waiting group by stage")?;
+    let of = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().flatten();
+        let (stage, total_ms) = (cells.next().context("a stage")?, cells.next().context("a stage's time")?);
+        Ok((stage, total_ms.parse::<f64>().context("a stage's time")? / 1e3))
+    };
+    rows.into_iter().map(of).collect()
+}
+
+impl Used {
+    /// Adds the consumption of another round.
+    pub fn add(&mut self, other: &Used) {
+        self.wall_s += other.wall_s;
+        self.server = self.server.plus(other.server);
+        self.threads_s = other.threads_s.map(|seconds| seconds + self.threads_s.unwrap_or(0.0));
+        self.client = self.client.plus(other.client);
+        for (stage, seconds) in &other.stages {
+            *self.stages.entry(stage.clone()).or_default() += seconds;
+        }
+    }
+
+    /// Returns the share of its processor that the server used.
+    pub fn server_busy(&self) -> f64 {
+        self.server.all_s / self.wall_s
+    }
+
+    /// Returns the share of its processor that the clients used.
+    pub fn client_busy(&self) -> f64 {
+        self.client.all_s / self.wall_s
+    }
+
+    /// Returns true if the server had work all the time, and the clients had time left.
+    pub fn is_saturated(&self) -> bool {
+        SATURATED <= self.server_busy() && self.client_busy() < SATURATED
+    }
+
+    /// Returns the seconds of the server's processor time that no stage has. Below 0 if the stages have more: each
+    /// of them is measured by the clock, and shorter pauses of a thread are in them.
+    pub fn outside_s(&self) -> f64 {
+        self.server.all_s - self.stages.values().sum::<f64>()
+    }
+
+    /// Returns the seconds of a stage.
+    pub fn stage_s(&self, stage: &str) -> f64 {
+        self.stages.get(stage).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(server_s: f64, client_s: f64) -> Used {
+        let time = |all_s| ProcessorTime { all_s, kernel_s: all_s / 2.0 };
+        let stages = BTreeMap::from([("run".to_owned(), 1.0), ("decode".to_owned(), 0.25)]);
+        Used { wall_s: 2.0, server: time(server_s), threads_s: None, client: time(client_s), stages }
+    }
+
+    #[test]
+    fn a_server_is_saturated_if_it_alone_had_no_time() {
+        assert!(used(1.95, 1.0).is_saturated());
+        assert!(!used(1.8, 1.0).is_saturated(), "the server had time");
+        assert!(!used(2.0, 1.95).is_saturated(), "the clients had none");
+    }
+
+    #[test]
+    fn time_outside_of_the_stages_is_what_is_left() {
+        let mut sum = used(1.5, 1.0);
+        assert_eq!(sum.outside_s(), 0.25);
+        sum.add(&used(1.0, 1.0));
+        assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, 0.0, 2.0, 0.0));
+        assert_eq!((sum.server_busy(), sum.client_busy()), (0.625, 0.5));
+    }
+
+    #[test]
+    fn readings_make_differences() {
+        let of = |seconds: f64| Reading {
+            server: ProcessorTime { all_s: seconds, kernel_s: seconds / 4.0 },
+            threads_s: Some(seconds),
+            client: ProcessorTime::default(),
+            stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
+        };
+        let used = of(7.0).since(&of(3.0), 5.0);
+        assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));
+        assert_eq!(used.threads_s, Some(4.0));
+    }
+}

@@ -1,0 +1,67 @@
+//! The suite, at every level that this machine has.
+
+mod attacks;
+mod conform;
+mod protocol;
+mod script;
+
+use procs::{Artifact, ArtifactKind, Availability, Channel, Level, Manifest, Program, Runtime};
+use procs_conformance::{Built, Subject, built};
+use procs_wasm::{WasmConfig, WasmRuntime};
+use procs_worker::WorkerConfig;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+fn code() -> &'static Built {
+    built(Path::new(env!("CARGO_TARGET_TMPDIR")))
+}
+
+/// Returns the levels of this machine, one of each for all tests.
+fn runtimes() -> &'static [Arc<dyn Runtime>] {
+    static RUNTIMES: OnceLock<Vec<Arc<dyn Runtime>>> = OnceLock::new();
+    RUNTIMES.get_or_init(|| {
+        let config = WorkerConfig { start_max: Duration::from_secs(2), ..WorkerConfig::default() };
+        let mut all = procs_worker::runtimes(config).expect("a thread");
+        all.push(Arc::new(
+            WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).expect("address space"),
+        ));
+        all
+    })
+}
+
+/// Loads an executable at a level; `None` if this machine has not that level.
+fn load(level: Level, bytes: &[u8]) -> Option<Arc<dyn Program>> {
+    let runtime = runtimes().iter().find(|runtime| runtime.level() == level)?;
+    match runtime.availability() {
+        Availability::Ready => Some(runtime.load(&Artifact::new(level.artifact(), bytes)).expect("code that loads")),
+        Availability::Missing(reason) => {
+            println!("SKIPPED: {level}: {reason}");
+            None
+        }
+    }
+}
+
+/// Returns the suite's module at every level, over every channel.
+fn subjects() -> &'static [Subject] {
+    static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
+    SUBJECTS.get_or_init(|| {
+        let manifest = Arc::new(Manifest::parse(&code().manifest).expect("a manifest"));
+        let mut all = Vec::new();
+        for level in [Level::Wasm, Level::Process, Level::Container] {
+            let bytes = match level.artifact() {
+                ArtifactKind::Wasm => &code().wasm,
+                ArtifactKind::Exec => &code().executable,
+                ArtifactKind::Native | ArtifactKind::Guest => unreachable!("none of these levels"),
+            };
+            let Some(program) = load(level, bytes) else { continue };
+            all.extend(level.channels().iter().map(|channel| Subject::new(level, *channel, &program, &manifest)));
+        }
+        all
+    })
+}
+
+/// Returns those that are processes.
+fn processes() -> impl Iterator<Item = &'static Subject> {
+    subjects().iter().filter(|subject| subject.channel != Channel::Direct)
+}

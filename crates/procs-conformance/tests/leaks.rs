@@ -1,0 +1,139 @@
+//! Goal: workers that are killed leave nothing behind. Method: a thread kills every child of this process by SIGKILL,
+//! at any step of its life, while another one runs invocations; then descriptors, mappings, threads, processes and
+//! control groups of this process are those from before.
+
+use procs::{Artifact, Availability, Limits, Manifest};
+use procs_conformance::{Subject, built, engine};
+use procs_worker::WorkerConfig;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use types::Kind;
+
+/// Invocations over each channel; together 1,000 for each level.
+const ROUNDS: u32 = 500;
+
+/// What this process has: descriptors, mappings, threads, children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holdings {
+    descriptors: usize,
+    mappings: usize,
+    threads: usize,
+    children: usize,
+}
+
+fn holdings() -> Holdings {
+    let count = |folder: &str| fs::read_dir(folder).expect("a folder").count();
+    Holdings {
+        descriptors: count("/proc/self/fd"),
+        mappings: fs::read_to_string("/proc/self/maps")
+            .expect("mappings")
+            .lines()
+            .filter(|line| !line.contains("[heap]"))
+            .count(),
+        threads: count("/proc/self/task"),
+        children: children().len(),
+    }
+}
+
+/// Returns the children of all threads.
+fn children() -> Vec<i32> {
+    let tasks = fs::read_dir("/proc/self/task").expect("tasks").flatten();
+    let texts = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    texts.flat_map(|text| text.split_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
+}
+
+/// Kills children, each a while after it was seen first, until told to stop.
+fn kill_children(is_over: &AtomicBool) {
+    let mut seen = Vec::new();
+    let mut round = 0_u64;
+    while !is_over.load(Relaxed) {
+        round += 1;
+        // Times from 0 to about 4 ms, in an order that looks random.
+        let wait = Duration::from_micros((round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) & 4_095);
+        let now = children();
+        for child in now.iter().filter(|child| seen.contains(*child)) {
+            if let Some(child) = Pid::from_raw(*child) {
+                let _ = kill_process(child, Signal::KILL);
+            }
+        }
+        seen = now;
+        thread::sleep(wait);
+    }
+}
+
+/// Returns the names of control groups that this process has made.
+fn groups() -> Vec<String> {
+    let name = format!("overtake-{}-", std::process::id());
+    let mut all = Vec::new();
+    let mut folders = vec![Path::new("/sys/fs/cgroup").to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&name) {
+                all.push(entry.path().display().to_string());
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    all
+}
+
+/// Waits until the process has no more than before.
+fn settle(before: Holdings) -> Holdings {
+    let begin = Instant::now();
+    loop {
+        let now = holdings();
+        let is_settled = now.descriptors <= before.descriptors && now.children == 0 && groups().is_empty();
+        if is_settled || Duration::from_secs(5) < begin.elapsed() {
+            return now;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn main() {
+    let code = built(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let manifest = Arc::new(Manifest::parse(&code.manifest).expect("a manifest"));
+    let runtimes = procs_worker::runtimes(WorkerConfig::default()).expect("a thread");
+    for runtime in &runtimes {
+        if let Availability::Missing(reason) = runtime.availability() {
+            println!("SKIPPED: {}: {reason}", runtime.level());
+            continue;
+        }
+        let artifact = Artifact::new(runtime.level().artifact(), code.executable.as_slice());
+        let program = runtime.load(&artifact).expect("an executable");
+        for channel in runtime.level().channels() {
+            let subject = Subject::new(runtime.level(), *channel, &program, &manifest);
+            let run = || {
+                let result = subject.run("many_calls", 1_000_000, Limits::default(), &mut engine(Kind::Int8.into()));
+                let error = result.expect_err("it is killed");
+                assert_eq!(error.state().0, "38000", "{error:?}");
+            };
+            let killed = |rounds| {
+                let is_over = AtomicBool::new(false);
+                thread::scope(|scope| {
+                    scope.spawn(|| kill_children(&is_over));
+                    (0..rounds).for_each(|_| run());
+                    is_over.store(true, Relaxed);
+                });
+            };
+            killed(20);
+            let before = settle(Holdings { descriptors: 0, ..holdings() });
+            let begin = Instant::now();
+            killed(ROUNDS);
+            let each = begin.elapsed() / ROUNDS;
+            let after = settle(before);
+            assert_eq!((after.descriptors, after.threads, after.children), (before.descriptors, before.threads, 0));
+            // Arenas of the allocator come and go.
+            assert!(after.mappings <= before.mappings + 8, "{before:?} {after:?}");
+            assert_eq!(groups(), Vec::<String>::new());
+            println!("{}: {} workers killed, {each:?} each; {after:?}", subject.name, ROUNDS);
+        }
+    }
+}

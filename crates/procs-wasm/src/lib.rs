@@ -1,0 +1,45 @@
+//! Level `wasm`: stored code as WebAssembly, compiled by Cranelift and run within the server's process.
+//!
+//! An instance owns a slot of a pool: address space for one linear memory and its tables. A slot is emptied before the
+//! next instance gets it. Code is deterministic: it has neither a clock nor random numbers, NaNs have one form, and the
+//! engine is its only import. A thread advances the epoch of all code each millisecond while some runs; compiled code
+//! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel. Memories of instances are
+//! mappings, which the allocator does not count; the limit of resident memory holds for them, and growing asks for room.
+//!
+//! # Faults
+//!
+//! Out-of-bounds accesses and divisions by zero of compiled code fault, and wasmtime's handlers of SIGSEGV, SIGILL and
+//! SIGFPE turn them into errors. The alternative is compiled checks without any handler. They would make loops over
+//! memory slower, and wasmtime has no Spectre mitigation for them; with 4 GiB of address space behind each memory there
+//! is no check to speculate past. The handlers are safe beside those of `preempt` and the standard library, which
+//! `tests/it/signals.rs` tests:
+//!
+//! - Each handler passes on what is not its own, whichever was installed first. Wasmtime claims only faults whose
+//!   program counter is in compiled code; `preempt` claims only addresses of its guard pages.
+//! - An interrupt that lands in compiled code runs as a nested call and returns before the code continues. Urgent
+//!   contexts run no SQL, so no WebAssembly either: a fault that wasmtime claims is never inside one.
+//! - Wasmtime gives a thread a larger signal stack if its own has less than 256 KiB. `preempt` restores the earlier one
+//!   only if its own is still in use. Both handlers run on either.
+//!
+//! **Invariant:** code reaches nothing but its own memory and the engine lent to its invocation. Only this crate names
+//! wasmtime.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - clock of running code: `ticker`
+//! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
+//! - errors of wasmtime: `faults`
+//! - modules, and instances, which keep the code that has created them: `instance`, `module`
+//! - the level: `runtime`
+
+mod faults;
+mod instance;
+mod lent;
+mod module;
+mod runtime;
+mod state;
+mod ticker;
+
+pub use runtime::{WasmConfig, WasmRuntime};

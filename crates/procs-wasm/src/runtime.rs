@@ -1,0 +1,99 @@
+//! The level: configuration of wasmtime.
+
+use crate::module::{STACK_BYTES, WasmProgram, WasmShared, linker};
+use crate::state::TABLE_MAX;
+use crate::ticker::Ticker;
+use procs::ends;
+use procs::{Artifact, ArtifactKind, Availability, Level, Program, Runtime};
+use statement::error::SqlResult;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+
+/// Bytes of a memory that are overwritten when its slot is emptied. Pages beyond them go back to the system.
+const RESIDENT_BYTES: usize = 64 << 10;
+/// Address space behind each memory. With 4 GiB, compiled code needs no checks of bounds.
+const RESERVED_BYTES: u64 = 4 << 30;
+
+/// Limits of the level.
+#[derive(Clone, Copy, Debug)]
+pub struct WasmConfig {
+    /// Greatest number of instances at a time. Each reserves 4 GiB of address space.
+    pub instances_max: u32,
+    /// Greatest memory of an instance in bytes, whatever its limit is.
+    pub memory_max: u64,
+}
+
+impl Default for WasmConfig {
+    fn default() -> WasmConfig {
+        WasmConfig { instances_max: 1_000, memory_max: 1 << 30 }
+    }
+}
+
+/// Level `wasm`.
+pub struct WasmRuntime(Arc<WasmShared>);
+
+impl WasmRuntime {
+    /// Creates the level. Reserves address space for all instances, and installs handlers of SIGSEGV, SIGILL and SIGFPE,
+    /// which pass on what they do not know.
+    ///
+    /// # Errors
+    /// Those of the system if it refuses the address space.
+    pub fn new(config: WasmConfig) -> io::Result<WasmRuntime> {
+        let engine = Engine::new(&settings(config)).map_err(|error| io::Error::other(format!("{error:#}")))?;
+        let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
+        let ticker = Ticker::new(engine.clone());
+        let WasmConfig { instances_max, memory_max } = config;
+        Ok(WasmRuntime(Arc::new(WasmShared { engine, ticker, linker, instances_max, memory_max })))
+    }
+}
+
+fn settings(limits: WasmConfig) -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(limits.instances_max)
+        .total_memories(limits.instances_max)
+        .total_tables(limits.instances_max.saturating_mul(4))
+        .max_memories_per_module(1)
+        .max_tables_per_module(4)
+        .table_elements(TABLE_MAX)
+        .max_memory_size(usize::try_from(limits.memory_max).unwrap_or(usize::MAX))
+        .linear_memory_keep_resident(RESIDENT_BYTES)
+        .table_keep_resident(RESIDENT_BYTES);
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+        .memory_reservation(RESERVED_BYTES)
+        .max_wasm_stack(STACK_BYTES)
+        .epoch_interruption(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        .cranelift_nan_canonicalization(true)
+        .wasm_backtrace_max_frames(None)
+        .wasm_relaxed_simd(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false);
+    config
+}
+
+impl fmt::Debug for WasmRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WasmRuntime").field("instances_max", &self.0.instances_max).finish_non_exhaustive()
+    }
+}
+
+impl Runtime for WasmRuntime {
+    fn level(&self) -> Level {
+        Level::Wasm
+    }
+
+    fn availability(&self) -> Availability {
+        Availability::Ready
+    }
+
+    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        if artifact.kind() != ArtifactKind::Wasm {
+            return Err(ends::not_loadable("it is no wasm module"));
+        }
+        Ok(WasmProgram::load(&self.0, artifact.bytes())?)
+    }
+}

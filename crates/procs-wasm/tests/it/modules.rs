@@ -1,0 +1,216 @@
+//! Modules that keep the rules, and modules that do not.
+
+use crate::{invoke, load, load_into, module, open, run};
+use procs::{Channel, Instance, Limits, Program, Runtime, Tenant};
+use procs_conformance::ModelEngine;
+use procs_wasm::{WasmConfig, WasmRuntime};
+use statement::error::SqlError;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
+use types::datum::Datum;
+
+/// Instances of a small level.
+const SLOTS: usize = 8;
+
+/// Returns a level with few slots, which no other test uses.
+fn small_runtime() -> Arc<dyn Runtime> {
+    Arc::new(WasmRuntime::new(WasmConfig { instances_max: SLOTS as u32, memory_max: 64 << 20 }).expect("a runtime"))
+}
+
+fn state(error: &SqlError) -> &'static str {
+    error.state().0
+}
+
+pub fn an_entry_returns_its_result() {
+    assert_eq!(run("local.get $len", Limits::default()).expect("a result"), [[Datum::Int8(7)]]);
+    let added = "(i64.store (i32.const 7) (i64.add (i64.load (i32.const 7)) (i64.const 35))) local.get $len";
+    assert_eq!(run(added, Limits::default()).expect("a result"), [[Datum::Int8(42)]]);
+}
+
+pub fn a_module_may_import_the_engine_alone() {
+    for import in [
+        "(import \"wasi_snapshot_preview1\" \"clock_time_get\" (func (param i32 i64 i32) (result i32)))",
+        "(import \"overtake\" \"call\" (func (param i64) (result i32)))",
+        "(import \"env\" \"memory\" (memory 1))",
+        "(import \"env\" \"abort\" (func))",
+    ] {
+        let text = module("local.get $len").replacen("(import", &format!("{import} (import"), 1);
+        let error = load(&text).expect_err(import);
+        assert_eq!(state(&error), "42P13", "{}", error.message());
+    }
+    for (part, other) in [
+        ("\"memory\"", "\"other\""),
+        ("\"overtake_area\"", "\"other\""),
+        ("\"overtake_invoke\"", "\"other\""),
+        ("(memory (export \"memory\") 17)", "(memory (export \"memory\") i64 17)"),
+        ("(memory (export \"memory\") 17)", "(memory (export \"memory\") 2000)"),
+    ] {
+        let error = load(&module("local.get $len").replace(part, other)).expect_err(part);
+        assert_eq!(state(&error), "42P13", "{}", error.message());
+    }
+    assert_eq!(state(&crate::runtime().load(&exec()).expect_err("no module")), "42P13");
+}
+
+fn exec() -> procs::Artifact {
+    procs::Artifact::new(procs::ArtifactKind::Exec, b"\0asm\x01\0\0\0".to_vec())
+}
+
+pub fn the_area_must_be_within_the_memory() {
+    let text = module("local.get $len");
+    for area in ["65536", "65537", "-1", "1114111"] {
+        let text = text.replacen("(result i32) (i32.const 0)", &format!("(result i32) (i32.const {area})"), 1);
+        let opened = open(&text, Limits::default());
+        assert_eq!(opened.is_ok(), area == "65536", "{area}");
+    }
+}
+
+pub fn a_trap_is_an_error_with_its_reason() {
+    for (body, reason) in [
+        ("unreachable", "wasm `unreachable` instruction executed"),
+        ("(i32.load (i32.const -4))", "out of bounds memory access"),
+        ("(i32.load offset=4294967295 (i32.const -1))", "out of bounds memory access"),
+        ("(i32.div_s (i32.const 1) (local.get $n))", "integer divide by zero"),
+        ("(i32.div_s (i32.const 0x80000000) (i32.const -1))", "integer overflow"),
+        ("(i32.trunc_f32_s (f32.const nan))", "invalid conversion to integer"),
+        ("(call_indirect (result i32) (i32.const 100))", "undefined element: out of bounds table access"),
+        ("(call_indirect (result i32) (i32.const 1))", "uninitialized element"),
+        ("(call $invoke (local.get $entry) (local.get $len)) (i32.add (i32.const 1))", "call stack exhausted"),
+    ] {
+        let error = run(body, Limits::default()).expect_err(body);
+        assert_eq!((state(&error), error.message()), ("38000", format!("the routine crashed: {reason}").as_str()));
+    }
+    let error = run("i32.const -1", Limits::default()).expect_err("a failure");
+    assert_eq!(state(&error), "38000");
+    let error = run("i32.const 1048577", Limits::default()).expect_err("a length");
+    assert_eq!(state(&error), "39000");
+}
+
+pub fn a_deep_guest_ends_on_a_small_stack_too() {
+    let body = "(call $invoke (local.get $entry) (local.get $len)) (i32.add (i32.const 1))";
+    let small = thread::Builder::new().stack_size(256 << 10);
+    let error = small.spawn(move || run(body, Limits::default())).expect("a thread").join().expect("no overflow");
+    assert_eq!(state(&error.expect_err("too deep")), "38000");
+}
+
+pub fn an_instance_ends_with_its_first_error() {
+    let body = "(if (i64.eq (i64.load (i32.const 7)) (i64.const 1)) (then unreachable)) local.get $len";
+    let (limits, mut engine) = (Limits::default(), ModelEngine::default());
+    let mut instance = open(&module(body), limits).expect("an instance");
+    invoke(&mut *instance, 2, limits, &mut engine).expect("a result");
+    assert_eq!(state(&invoke(&mut *instance, 1, limits, &mut engine).expect_err("a trap")), "38000");
+    assert_eq!(state(&invoke(&mut *instance, 2, limits, &mut engine).expect_err("spent")), "XX000");
+}
+
+pub fn a_call_needs_a_length_within_the_area() {
+    for len in [-1, 1_048_577, 0, i32::MIN] {
+        let error = run(&format!("(call $call (i32.const {len}))"), Limits::default()).expect_err("refused");
+        assert_eq!(state(&error), "39000", "{}", error.message());
+    }
+    // Nothing is lent while an instance is created.
+    let text = module("local.get $len").replace(
+        "(func (export \"overtake_area\") (result i32)",
+        "(func (export \"overtake_area\") (result i32) (drop (call $call (i32.const 1)))",
+    );
+    assert_eq!(state(&open(&text, Limits::default()).map(|_| ()).expect_err("no engine")), "39000");
+}
+
+pub fn memory_and_tables_are_limited() {
+    let body = "(loop $more (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) local.get $len";
+    let limits = Limits { memory: 8 << 20, ..Limits::default() };
+    let error = run(body, limits).expect_err("a bomb");
+    assert_eq!(state(&error), "53200");
+    assert_eq!(error.detail_text(), Some("An instance may use 8192 kB."));
+    let error =
+        open(&module("local.get $len"), Limits { memory: 1 << 20, ..limits }).map(|_| ()).expect_err("too small");
+    assert_eq!(state(&error), "53200");
+    let body = "(loop $more (br_if $more (i32.ne (table.grow $table (ref.null func) (i32.const 1000)) (i32.const -1))))
+        local.get $len";
+    assert_eq!(state(&run(body, limits).expect_err("a bomb")), "53200");
+}
+
+pub fn an_endless_loop_ends_by_its_limit_and_by_a_cancel() {
+    let limits = Limits { time: Some(Duration::from_millis(30)), ..Limits::default() };
+    let error = run("(loop $again (br $again)) unreachable", limits).expect_err("endless");
+    assert_eq!(state(&error), "57014");
+    assert_eq!(error.message(), "canceling statement due to time limit of routine");
+
+    let mut instance = open(&module("(loop $again (br $again)) unreachable"), Limits::default()).expect("an instance");
+    let mut engine = ModelEngine::default();
+    let is_cancelled = Arc::clone(&engine.is_cancelled);
+    let canceller = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        is_cancelled.store(true, Relaxed);
+        Instant::now()
+    });
+    let error = invoke(&mut *instance, 7, Limits::default(), &mut engine).expect_err("cancelled");
+    let ended = Instant::now();
+    let cancelled = canceller.join().expect("a canceller");
+    assert_eq!(error.message(), "canceling statement due to user request");
+    assert!(ended.duration_since(cancelled) < Duration::from_millis(100));
+    // An endless start of a module ends, too.
+    let text = module("local.get $len").replace(
+        "(func (export \"overtake_area\") (result i32)",
+        "(func (export \"overtake_area\") (result i32) (loop $again (br $again))",
+    );
+    assert_eq!(state(&open(&text, limits).map(|_| ()).expect_err("endless")), "57014");
+}
+
+/// A guest fills its whole memory, its global and its table; no later guest finds anything of it in any slot, of the same
+/// module or of another.
+pub fn a_slot_is_empty_when_it_is_used_again() {
+    let body = "(drop (memory.grow (i32.const 400)))
+        (if (i64.eq (i64.load (i32.const 7)) (i64.const 1)) (then
+            (memory.fill (i32.const 0) (i32.const 0x5a) (i32.mul (memory.size) (i32.const 65536)))
+            (global.set $counter (i32.const 99))
+            (table.fill $table (i32.const 0) (ref.func $invoke) (i32.const 8))
+            (return (i32.const -1))))
+        (local.set $n (i32.const 32))
+        (loop $more
+            (if (i64.ne (i64.load (local.get $n)) (i64.const 0)) (then unreachable))
+            (local.set $n (i32.add (local.get $n) (i32.const 8)))
+            (br_if $more (i32.lt_u (local.get $n) (i32.mul (memory.size) (i32.const 65536)))))
+        (if (global.get $counter) (then unreachable))
+        (local.set $n (i32.const 0))
+        (loop $more
+            (if (i32.eqz (ref.is_null (table.get $table (local.get $n)))) (then unreachable))
+            (local.set $n (i32.add (local.get $n) (i32.const 1)))
+            (br_if $more (i32.lt_u (local.get $n) (i32.const 8))))
+        local.get $len";
+    let text = module(body).replace("(table $table", "(elem declare func $invoke) (table $table");
+    let runtime = small_runtime();
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    let programs = [load_into(&runtime, &text), load_into(&runtime, &text)].map(|loaded| loaded.expect("a module"));
+    let slots = |program: &Arc<dyn Program>, tenant, count| -> Vec<Box<dyn Instance>> {
+        (0..count).map(|_| program.open(Tenant(tenant), Channel::Direct, &limits).expect("a slot")).collect()
+    };
+    for _ in 0..3 {
+        for instance in &mut slots(&programs[0], 1, SLOTS) {
+            let error = invoke(&mut **instance, 1, limits, &mut ModelEngine::default()).expect_err("it says so");
+            assert_eq!(error.message(), "the routine failed: its result is -1");
+        }
+        for program in &programs {
+            for instance in &mut slots(program, 2, SLOTS) {
+                invoke(&mut **instance, 2, limits, &mut ModelEngine::default()).expect("an empty slot");
+            }
+        }
+    }
+}
+
+pub fn instances_are_limited() {
+    let text = module("local.get $len");
+    let program = load_into(&small_runtime(), &text).expect("a module");
+    let mut all = Vec::new();
+    let error = loop {
+        match program.open(Tenant(1), Channel::Direct, &Limits::default()) {
+            Ok(instance) => all.push(instance),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(all.len(), SLOTS);
+    assert_eq!((state(&error), error.message()), ("53000", "too many instances of wasm modules"));
+    assert_eq!(error.detail_text(), Some("The limit is 8."));
+    let error = program.open(Tenant(1), Channel::UnixSocket, &Limits::default()).map(|_| ()).expect_err("no channel");
+    assert_eq!(state(&error), "0A000");
+}

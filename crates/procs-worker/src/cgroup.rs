@@ -1,0 +1,148 @@
+//! Control groups of containers.
+//!
+//! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Greatest number of processes and threads of a worker.
+pub(crate) const TASKS_MAX: u64 = 64;
+
+/// Folders below which this process may create groups.
+#[derive(Clone, Debug)]
+pub(crate) enum Groups {
+    /// Version 1: folders of the controllers `memory` and `pids`.
+    First(Arc<[PathBuf; 2]>),
+    /// Version 2.
+    Second(Arc<Path>),
+}
+
+/// Group of one worker.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folders: Vec<PathBuf>,
+    is_second: bool,
+}
+
+/// Returns the path of this process's group within a hierarchy, from `/proc/self/cgroup`.
+fn own_path(text: &str, controller: &str) -> Option<String> {
+    let line =
+        text.lines().find(|line| line.split(':').nth(1).is_some_and(|all| all.split(',').any(|one| one == controller)));
+    line?.splitn(3, ':').nth(2).map(|path| path.trim_start_matches('/').to_owned())
+}
+
+/// Returns the folder of this process's group; the root of the hierarchy if another root is mounted.
+fn own_folder(root: &str, path: &str) -> PathBuf {
+    let own = Path::new(root).join(path);
+    if own.is_dir() { own } else { PathBuf::from(root) }
+}
+
+impl Groups {
+    /// Returns the folders in which this process can create groups that limit; `None` if there are none.
+    pub(crate) fn find() -> Option<Groups> {
+        let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let groups = Groups::second(&text).or_else(|| Groups::first(&text))?;
+        // Created and removed once, so that a refusal is known before a worker needs it.
+        let probe = groups.create(1 << 20).ok()?;
+        probe.remove().ok()?;
+        Some(groups)
+    }
+
+    fn second(text: &str) -> Option<Groups> {
+        let folder = own_folder("/sys/fs/cgroup", &own_path(text, "")?);
+        let controllers = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
+        let has = |name| controllers.split_whitespace().any(|one| one == name);
+        (has("memory") && has("pids")).then(|| Groups::Second(folder.into()))
+    }
+
+    fn first(text: &str) -> Option<Groups> {
+        let folder = |name: &str| Some(own_folder(&format!("/sys/fs/cgroup/{name}"), &own_path(text, name)?));
+        Some(Groups::First(Arc::new([folder("memory")?, folder("pids")?])))
+    }
+
+    /// Creates a group with this much memory in bytes.
+    pub(crate) fn create(&self, memory: u64) -> io::Result<Group> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = format!("overtake-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let (parents, is_second): (&[PathBuf], bool) = match self {
+            Groups::First(parents) => (&parents[..], false),
+            Groups::Second(parent) => (&[parent.to_path_buf()], true),
+        };
+        let mut group = Group { folders: Vec::new(), is_second };
+        for parent in parents {
+            let folder = parent.join(&name);
+            if let Err(error) = fs::create_dir(&folder) {
+                let _ = group.remove();
+                return Err(error);
+            }
+            group.folders.push(folder);
+        }
+        match group.limit(memory) {
+            Ok(()) => Ok(group),
+            Err(error) => {
+                let _ = group.remove();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Group {
+    fn memory(&self) -> &Path {
+        &self.folders[0]
+    }
+
+    fn limit(&self, memory: u64) -> io::Result<()> {
+        let (memory, tasks) = (memory.to_string(), TASKS_MAX.to_string());
+        if self.is_second {
+            fs::write(self.memory().join("memory.max"), memory)?;
+            // Not all kernels account for swap.
+            let _ = fs::write(self.memory().join("memory.swap.max"), "0");
+            return fs::write(self.memory().join("pids.max"), tasks);
+        }
+        fs::write(self.memory().join("memory.limit_in_bytes"), &memory)?;
+        let _ = fs::write(self.memory().join("memory.memsw.limit_in_bytes"), memory);
+        fs::write(self.folders[1].join("pids.max"), tasks)
+    }
+
+    /// Puts a process into the group.
+    pub(crate) fn add(&self, process: i32) -> io::Result<()> {
+        self.folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), process.to_string()))
+    }
+
+    /// Returns true if the kernel has killed a process of the group for its memory.
+    pub(crate) fn was_out_of_memory(&self) -> bool {
+        let name = if self.is_second { "memory.events" } else { "memory.oom_control" };
+        let text = fs::read_to_string(self.memory().join(name)).unwrap_or_default();
+        let killed = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        killed.is_some_and(|count| count.trim() != "0")
+    }
+
+    /// Removes the group, whose processes have ended.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let mut result = Ok(());
+        for folder in &self.folders {
+            match fs::remove_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => result = Err(error),
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found() {
+        let text = "9:name=systemd:/a\n4:cpu,memory:/b/c\n0::/d:e\n";
+        assert_eq!(own_path(text, "memory").as_deref(), Some("b/c"));
+        assert_eq!(own_path(text, "").as_deref(), Some("d:e"));
+        assert_eq!(own_path(text, "pids"), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! The host's side of a channel.
+//!
+//! **Invariant:** a wait calls its look at least every [`SLICE`], and a message of the worker is in memory of the host
+//! before anything in it is looked at.
+
+use crate::shared::SharedMemory;
+use crate::system;
+use procs::Channel;
+use procs::abi::MessageKind;
+use procs::ends;
+use procs::format::garbled;
+use procs::wire::AREA_BYTES;
+use statement::error::SqlResult;
+use std::hint;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Greatest time between two looks.
+const SLICE: Duration = Duration::from_millis(5);
+/// Least and greatest time for which the host spins, in microseconds.
+const SPIN_US: (u32, u32) = (20, 50);
+/// Waits without spinning before it is tried again.
+const SPIN_RETRY: u32 = 32;
+/// Looks at the turn between two looks at the clock.
+const SPIN_BATCH: u32 = 64;
+/// Bytes of a message before its contents, over a socket.
+const HEAD: usize = 12;
+/// Hosts that spin. Half of the processors at most: workers need the others.
+static SPINNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Look of a wait, which ends it by an error.
+pub(crate) type Look<'a> = dyn FnMut() -> SqlResult<()> + 'a;
+
+/// Time for which a host spins before it sleeps: longer where that was worth it.
+#[derive(Debug)]
+struct Spin {
+    us: u32,
+    /// Waits since spinning was given up.
+    skipped: u32,
+    at_once_max: usize,
+}
+
+impl Spin {
+    fn new() -> Spin {
+        Spin { us: SPIN_US.0, skipped: 0, at_once_max: system::processors() / 2 }
+    }
+
+    /// Spins until `is_done`. Returns false if it has not come true.
+    fn until(&mut self, is_done: impl Fn() -> bool) -> bool {
+        if self.us == 0 {
+            self.skipped += 1;
+            if self.skipped < SPIN_RETRY {
+                return is_done();
+            }
+            (self.us, self.skipped) = (SPIN_US.0, 0);
+        }
+        let spinning = SPINNING.fetch_add(1, Relaxed);
+        let is_allowed = spinning < self.at_once_max;
+        let done = if is_allowed { spin(Duration::from_micros(self.us.into()), &is_done) } else { is_done() };
+        SPINNING.fetch_sub(1, Relaxed);
+        if done {
+            self.us = (self.us * 2).clamp(SPIN_US.0, SPIN_US.1);
+        } else if is_allowed {
+            self.us = if SPIN_US.0 < self.us { SPIN_US.0 } else { 0 };
+        }
+        done
+    }
+}
+
+fn spin(time: Duration, is_done: &impl Fn() -> bool) -> bool {
+    let begin = Instant::now();
+    loop {
+        for _ in 0..SPIN_BATCH {
+            if is_done() {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        if time < begin.elapsed() {
+            return false;
+        }
+    }
+}
+
+/// The host's side of a channel.
+pub(crate) enum HostChannel {
+    /// Shared memory.
+    Shared(SharedMemory, SpinState),
+    /// Socket.
+    Socket(UnixStream),
+}
+
+/// State of spinning, private to this module.
+pub(crate) struct SpinState(Spin);
+
+impl HostChannel {
+    /// Creates a channel. Returns the worker's side, too.
+    pub(crate) fn create(channel: Channel) -> io::Result<Option<(HostChannel, OwnedFd)>> {
+        Ok(match channel {
+            Channel::Direct => None,
+            Channel::SharedMemory => {
+                let memory = SharedMemory::create()?;
+                let file = memory.file().try_clone()?.into();
+                Some((HostChannel::Shared(memory, SpinState(Spin::new())), file))
+            }
+            Channel::UnixSocket => {
+                let (host, worker) = UnixStream::pair()?;
+                host.set_read_timeout(Some(SLICE))?;
+                host.set_write_timeout(Some(SLICE))?;
+                Some((HostChannel::Socket(host), worker.into()))
+            }
+        })
+    }
+
+    /// Sends a message, whose contents fit the area.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub(crate) fn send(
+        &mut self,
+        kind: MessageKind,
+        entry: u32,
+        contents: &[u8],
+        look: &mut Look<'_>,
+    ) -> SqlResult<()> {
+        match self {
+            HostChannel::Shared(memory, _) => {
+                memory.give((kind as u32, entry), contents);
+                Ok(())
+            }
+            HostChannel::Socket(socket) => {
+                let mut message = Vec::with_capacity(HEAD + contents.len());
+                for number in [kind as u32, entry, contents.len() as u32] {
+                    message.extend_from_slice(&number.to_le_bytes());
+                }
+                message.extend_from_slice(contents);
+                write(socket, &message, look)
+            }
+        }
+    }
+
+    /// Waits for a message of the worker. Its contents take the place of what `contents` holds.
+    ///
+    /// # Errors
+    /// Those of `look`; `39000` for a message that is none.
+    pub(crate) fn receive(&mut self, contents: &mut Vec<u8>, look: &mut Look<'_>) -> SqlResult<MessageKind> {
+        let (kind, _entry, len) = match self {
+            HostChannel::Shared(memory, SpinState(spin)) => {
+                if !spin.until(|| memory.is_ours()) {
+                    while !memory.is_ours() {
+                        look()?;
+                        memory.sleep(SLICE);
+                    }
+                }
+                memory.take(contents)
+            }
+            HostChannel::Socket(socket) => {
+                let mut head = [0; HEAD];
+                read(socket, &mut head, look)?;
+                let [kind, entry, len] = [0, 4, 8].map(|at| number(&head, at));
+                contents.clear();
+                // A message that is too long is refused, not read.
+                if len as usize <= AREA_BYTES {
+                    contents.resize(len as usize, 0);
+                    read(socket, contents, look)?;
+                }
+                (kind, entry, len)
+            }
+        };
+        if AREA_BYTES < len as usize {
+            return Err(garbled(&format!("a message of {len} bytes")));
+        }
+        MessageKind::numbered(kind).ok_or_else(|| garbled(&format!("{kind} is the kind of no message")))
+    }
+}
+
+fn number(head: &[u8; HEAD], at: usize) -> u32 {
+    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Returns an error unless the operation is to be tried again.
+fn retried(error: &io::Error, look: &mut Look<'_>) -> SqlResult<()> {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => look(),
+        ErrorKind::Interrupted => Ok(()),
+        // Whoever looks finds out whether the worker has crashed.
+        _ => closed(look),
+    }
+}
+
+/// Gives a worker that has closed its socket a moment to end, so that its exit is known.
+fn closed(look: &mut Look<'_>) -> SqlResult<()> {
+    for _ in 0..20 {
+        look()?;
+        std::thread::sleep(SLICE);
+    }
+    Err(ends::crashed("it has closed its channel"))
+}
+
+fn read(socket: &mut UnixStream, bytes: &mut [u8], look: &mut Look<'_>) -> SqlResult<()> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match socket.read(rest) {
+            Ok(0) => closed(look)?,
+            Ok(count) => done += count,
+            Err(error) => retried(&error, look)?,
+        }
+    }
+    Ok(())
+}
+
+fn write(socket: &mut UnixStream, bytes: &[u8], look: &mut Look<'_>) -> SqlResult<()> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match socket.write(rest) {
+            Ok(0) => closed(look)?,
+            Ok(count) => done += count,
+            Err(error) => retried(&error, look)?,
+        }
+    }
+    Ok(())
+}
+
+impl Drop for HostChannel {
+    fn drop(&mut self) {
+        if let HostChannel::Socket(socket) = self {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Instances: workers that run invocations.
+//!
+//! **Invariant:** each message is answered, or the worker is spent. A spent worker is never sent another invocation.
+
+use crate::channel::HostChannel;
+use crate::spawner::{Order, Spawner, Worker};
+use crate::system::{self, Exit};
+use procs::abi::MessageKind;
+use procs::ends::{self, Deadline};
+use procs::format::garbled;
+use procs::wire;
+use procs::{EngineCalls, Instance, Invocation, Limits};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse;
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, Read};
+use std::time::Duration;
+use types::datum::Datum;
+
+/// Last bytes of the output that an error shows.
+const OUTPUT_MAX: usize = 4 << 10;
+/// Time in which a worker may end after an error of its call.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Standard output and error of a worker.
+struct Output {
+    pipe: PipeReader,
+    last: VecDeque<u8>,
+}
+
+impl Output {
+    /// Takes what the worker has written, so that it never waits for room.
+    fn drain(&mut self) {
+        let mut bytes = [0; OUTPUT_MAX];
+        // Bounded: a worker that writes without end must not keep the host here.
+        for _ in 0..32 {
+            match self.pipe.read(&mut bytes) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => self.last.extend(bytes.iter().take(count)),
+            }
+            let extra = self.last.len().saturating_sub(OUTPUT_MAX);
+            self.last.drain(..extra);
+        }
+    }
+
+    fn text(&self) -> String {
+        let bytes: Vec<u8> = self.last.iter().copied().filter(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+/// Process and output of a worker.
+struct Watched {
+    worker: Worker,
+    output: Output,
+    memory_max: u64,
+}
+
+impl Watched {
+    /// Looks whether the worker still runs.
+    fn look(&mut self) -> SqlResult<()> {
+        self.output.drain();
+        match self.worker.exit() {
+            None => Ok(()),
+            Some(exit) => Err(self.crashed(exit)),
+        }
+    }
+
+    /// Returns the error for a worker that has ended.
+    fn crashed(&mut self, exit: Exit) -> SqlError {
+        self.output.drain();
+        let mut error = if self.worker.was_out_of_memory() {
+            return ends::out_of_memory(self.memory_max);
+        } else {
+            match exit {
+                Exit::Status(status) => ends::crashed(&format!("it ended with exit status {status}")),
+                Exit::Signal(signal) => ends::crashed(&format!("it was killed by {}", signal_name(signal))),
+            }
+        };
+        let output = self.output.text();
+        if !output.is_empty() {
+            error = error.detail(format!("Its last output:\n{output}"));
+        }
+        error
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGSYS => "SIGSYS",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXFSZ => "SIGXFSZ",
+        other => return format!("signal {other}"),
+    };
+    format!("signal {signal} ({name})")
+}
+
+/// Worker that runs invocations.
+pub(crate) struct WorkerInstance {
+    channel: HostChannel,
+    watched: Watched,
+    /// Message of the worker.
+    request: Vec<u8>,
+    /// Message for the worker.
+    answer: Vec<u8>,
+    is_spent: bool,
+}
+
+/// Returns the error for a worker that cannot be created.
+fn not_created(error: &io::Error) -> SqlError {
+    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a worker of stored code cannot be created: {error}"))
+}
+
+/// Creates the channel and the output of a worker.
+pub(crate) fn prepare(channel: procs::Channel) -> SqlResult<Option<(HostChannel, std::os::fd::OwnedFd)>> {
+    HostChannel::create(channel).map_err(|error| not_created(&error))
+}
+
+/// Creates the pipe for a worker's output.
+pub(crate) fn pipe() -> SqlResult<(PipeReader, std::os::fd::OwnedFd)> {
+    let (reader, writer) = io::pipe().map_err(|error| not_created(&error))?;
+    system::set_nonblocking(&reader).map_err(|error| not_created(&error))?;
+    Ok((reader, writer.into()))
+}
+
+impl WorkerInstance {
+    /// Creates a worker, and waits until it is ready.
+    pub(crate) fn open(
+        spawner: &Spawner,
+        order: Order,
+        channel: HostChannel,
+        pipe: PipeReader,
+        limits: &Limits,
+        start_max: Duration,
+    ) -> SqlResult<WorkerInstance> {
+        let worker = spawner.create(order)?.map_err(|error| not_created(&error))?;
+        let output = Output { pipe, last: VecDeque::new() };
+        let watched = Watched { worker, output, memory_max: limits.memory };
+        let (request, answer) = (Vec::new(), Vec::new());
+        let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false };
+        let deadline = Deadline::from_now(Some(start_max));
+        let watched = &mut instance.watched;
+        let received = instance.channel.receive(&mut instance.request, &mut || {
+            pulse::look()?;
+            watched.look()?;
+            deadline.map_or(Ok(()), |deadline| deadline.look()).map_err(|_| not_ready(start_max))
+        });
+        match received? {
+            MessageKind::Ready => Ok(instance),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn exchange(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
+        engine.look()?;
+        let deadline = Deadline::from_now(invocation.limits.time);
+        let WorkerInstance { channel, watched, request, answer, .. } = self;
+        wire::put_arguments(invocation.rows, invocation.arguments, answer)?;
+        let mut kind = MessageKind::Invoke;
+        loop {
+            let mut look = || {
+                engine.look()?;
+                deadline.map_or(Ok(()), |deadline| deadline.look())?;
+                watched.look()
+            };
+            channel.send(kind, u32::from(invocation.entry), answer, &mut look)?;
+            let received = channel.receive(request, &mut look)?;
+            match received {
+                MessageKind::Call => {}
+                MessageKind::Return => return wire::result(request, invocation.result),
+                MessageKind::Fail => return Err(ends::failed(&told(request))),
+                MessageKind::Invoke | MessageKind::Answer | MessageKind::Abort | MessageKind::Ready => {
+                    return Err(unexpected(received));
+                }
+            }
+            // The engine looks for itself, but knows no limit of the routine.
+            let served = deadline.map_or(Ok(()), |deadline| deadline.look());
+            if let Err(error) = served.and_then(|()| wire::serve(engine, request, answer)) {
+                // It waits for an answer, so it learns of the error and may end by itself.
+                watched.worker.grace = GRACE;
+                channel.send(MessageKind::Abort, 0, error.message().as_bytes(), &mut || watched.look())?;
+                return Err(error);
+            }
+            kind = MessageKind::Answer;
+        }
+    }
+}
+
+/// Returns the text with which code has failed.
+fn told(bytes: &[u8]) -> String {
+    let bytes = bytes.get(..OUTPUT_MAX).unwrap_or(bytes);
+    String::from_utf8_lossy(bytes).replace('\0', "").trim().to_owned()
+}
+
+fn not_ready(start_max: Duration) -> SqlError {
+    ends::failed(&format!("it was not ready after {} ms", start_max.as_millis()))
+}
+
+fn unexpected(kind: MessageKind) -> SqlError {
+    garbled(&format!("a message of kind {} out of turn", kind as u32))
+}
+
+impl Instance for WorkerInstance {
+    fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
+        if self.is_spent {
+            return Err(ends::spent());
+        }
+        self.is_spent = true;
+        let result = self.exchange(invocation, engine)?;
+        self.is_spent = false;
+        Ok(result)
+    }
+}

@@ -1,0 +1,360 @@
+//! Calls of routines whose code is in a module, and the engine's side of them.
+//!
+//! Each call that the code makes is a statement: in a volatile routine a command of its own, with a snapshot of its own
+//! at READ COMMITTED, as those of routines in SQL are; in any other it reads what the calling statement reads.
+//!
+//! **Invariant:** code reaches rows only by the planned calls of its module, as the role that calls.
+
+use super::routine::{of_body, refuse_changes};
+use super::{Flow, RowSink, Run};
+use crate::context::{ModuleCode, PlannedTable, no_cursor};
+use catalog::rights::role_named;
+use catalog::{Routine, RoutineResult, Volatility};
+use procs::calls::{DirectBody, EachRow};
+use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant};
+use query::bind::result_kinds;
+use query::code::{CallScope, PlannedCall, TableCall};
+use query::rows::bytes_of;
+use stage::{Stage, StageClock};
+use statement::error::{SqlError, SqlResult, SqlState};
+use statement::holdings::MemoryUse;
+use statement::pulse;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use types::SqlType;
+use types::datum::Datum;
+
+/// Greatest number of cursors that one invocation has open.
+const CURSORS_MAX: usize = 1_000;
+
+/// Engine as the code of one invocation sees it.
+struct CodeCalls<'r, 'a> {
+    run: &'r Run<'a>,
+    code: &'r ModuleCode,
+    clock: Option<Arc<StageClock>>,
+    routine: &'r Routine,
+    result: Arc<[SqlType]>,
+    cursors: HashMap<u32, CodeCursor>,
+    last_cursor: u32,
+    emitted: Vec<Box<[Datum]>>,
+    /// Rows that calls may still read, change or emit.
+    rows_left: Option<u64>,
+}
+
+/// Rows that wait for the code.
+struct CodeCursor {
+    columns: Arc<[SqlType]>,
+    rows: VecDeque<Box<[Datum]>>,
+}
+
+impl Run<'_> {
+    /// Runs the code of a routine for one row of arguments.
+    pub(super) fn called_code(
+        &self,
+        routine: &Arc<Routine>,
+        (module, entry): (&str, &str),
+        arguments: &[Datum],
+        each: &mut RowSink<'_>,
+    ) -> SqlResult<Flow> {
+        let rows = self.invoked(routine, (module, entry), &[arguments]).map_err(|error| of_code(error, routine))?;
+        for (at, row) in rows.iter().enumerate() {
+            check_row(row, routine, at == 0)?;
+        }
+        if rows.is_empty() && !routine.is_set && routine.result != RoutineResult::Nothing {
+            return each(&self.nulls(routine));
+        }
+        for row in rows {
+            if each(&row)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// Runs the code of a function that returns a value, for many rows of arguments.
+    pub(super) fn called_for_rows(&self, routine: &Arc<Routine>, rows: &[&[Datum]]) -> SqlResult<Vec<Datum>> {
+        let code =
+            routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
+        let returned = self.invoked(routine, code, rows).map_err(|error| of_code(error, routine))?;
+        if returned.len() != rows.len() {
+            let message = format!("the routine returned {} rows for {}", returned.len(), rows.len());
+            let error = SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message);
+            return Err(of_code(error, routine));
+        }
+        Ok(returned.into_iter().map(|row| row.into_vec().pop().unwrap_or_default()).collect())
+    }
+
+    /// Runs the code of a routine, and returns the rows of its result.
+    fn invoked(
+        &self,
+        routine: &Routine,
+        (module, entry): (&str, &str),
+        rows: &[&[Datum]],
+    ) -> SqlResult<Vec<Box<[Datum]>>> {
+        let code = self.env.code.module(module, self.catalog, self.path, self.env)?;
+        let entry = code.module().manifest.entry(entry).ok_or_else(|| no_entry(module, entry))?;
+        let result: Arc<[SqlType]> = result_kinds(routine, self.catalog)?.into();
+        let kinds: Vec<SqlType> = routine.inputs().map(|input| input.kind.into()).collect();
+        let limits = routine.isolation.limits;
+        let invocation = Invocation { entry, rows, arguments: &kinds, result: &result, limits };
+        let mut calls = CodeCalls {
+            run: self,
+            code: &code,
+            clock: self.env.code.clock(),
+            routine,
+            result: Arc::clone(&result),
+            cursors: HashMap::new(),
+            last_cursor: 0,
+            emitted: Vec::new(),
+            rows_left: limits.rows,
+        };
+        let before = calls.clock.as_deref().map(|clock| clock.enter(Stage::Crossing));
+        let invoked = self
+            .env
+            .code
+            .with_instance(routine, &code, self.tenant(), |instance| instance.invoke(&invocation, &mut calls));
+        if let (Some(clock), Some(before)) = (&calls.clock, before) {
+            clock.restore(before);
+        }
+        let returned = invoked?;
+        let mut all = std::mem::take(&mut calls.emitted);
+        for row in returned {
+            self.keep(MemoryUse::Results, &row)?;
+            all.push(row.into());
+        }
+        Ok(all)
+    }
+
+    /// Returns the owner of instances: the current role.
+    fn tenant(&self) -> Tenant {
+        let roles = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
+        Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &self.env.user)))
+    }
+}
+
+/// Adds the routine to an error of its code.
+fn of_code(error: SqlError, routine: &Routine) -> SqlError {
+    match error.begins_again() {
+        Some(_) => error,
+        None => {
+            let place = format!("{} {} \"{}\"", routine.language.name(), routine.kind.word(), routine.name);
+            error.nowhere().within(place)
+        }
+    }
+}
+
+/// Refuses a second row of a routine that returns no set.
+fn check_row(row: &[Datum], routine: &Routine, is_first: bool) -> SqlResult<()> {
+    debug_assert!(row.len() <= u16::MAX.into(), "the format has no wider rows");
+    if routine.is_set || is_first {
+        return Ok(());
+    }
+    let message = "the routine returned more than one row";
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+}
+
+fn no_entry(module: &str, entry: &str) -> SqlError {
+    let message = format!("module \"{module}\" has no entry \"{entry}\"");
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+}
+
+impl<'r, 'a> CodeCalls<'r, 'a> {
+    fn scope(&self) -> CallScope<'r> {
+        CallScope { catalog: self.run.catalog, path: self.run.path, env: self.run.env }
+    }
+
+    fn table(&self, table: TableHandle) -> SqlResult<&'r Arc<PlannedTable>> {
+        self.code.table(table, self.scope())
+    }
+
+    fn table_call(&self, table: TableHandle, call: TableCall) -> SqlResult<Arc<PlannedCall>> {
+        self.table(table)?.call(call, self.scope())
+    }
+
+    /// Runs `body` as one command of the routine.
+    fn command<R>(
+        &self,
+        call: &PlannedCall,
+        parameters: &[Datum],
+        body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
+    ) -> SqlResult<R> {
+        let clock = self.clock.as_deref();
+        let before = clock.map(|clock| clock.enter(Stage::Run));
+        let ran = match self.routine.volatility {
+            Volatility::Volatile => {
+                let nested = self.run.txn.nested(|| {
+                    self.run.check_definitions()?;
+                    body(&self.run.run_of_body(parameters))
+                });
+                nested.map_err(SqlError::from).and_then(|ran| ran)
+            }
+            Volatility::Stable | Volatility::Immutable => {
+                refuse_changes(&call.statement).and_then(|()| body(&self.run.run_of_body(parameters)))
+            }
+        };
+        if let (Some(clock), Some(before)) = (clock, before) {
+            clock.restore(before);
+        }
+        ran.map_err(|error| of_body(error, &call.statement, None))
+    }
+
+    /// Counts rows that a call has read, changed or emitted.
+    fn count(&mut self, rows: u64) -> SqlResult<()> {
+        let Some(left) = &mut self.rows_left else { return Ok(()) };
+        match left.checked_sub(rows) {
+            Some(fewer) => {
+                *left = fewer;
+                Ok(())
+            }
+            None => {
+                let most = self.routine.isolation.limits.rows.unwrap_or_default();
+                let message = format!("routine \"{}\" exceeded its limit of {most} rows", self.routine.name);
+                Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+            }
+        }
+    }
+
+    /// Runs a query or a change, and keeps its rows for a cursor.
+    fn open(&mut self, call: &PlannedCall, parameters: &[Datum]) -> SqlResult<Executed> {
+        let mut rows = VecDeque::new();
+        let changed = self.command(call, parameters, |run| {
+            run.body_rows(&call.statement, &mut |row| {
+                self.run.keep(MemoryUse::Results, row)?;
+                rows.push_back(row.into());
+                Ok(Flow::Continue(()))
+            })
+        })?;
+        let count = changed.unwrap_or(rows.len() as u64);
+        self.count(count)?;
+        let Some(columns) = &call.columns else { return Ok(Executed { rows: count, cursor: None }) };
+        if CURSORS_MAX <= self.cursors.len() {
+            let message = format!("routine \"{}\" has more than {CURSORS_MAX} cursors open", self.routine.name);
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        self.last_cursor += 1;
+        self.cursors.insert(self.last_cursor, CodeCursor { columns: Arc::clone(columns), rows });
+        Ok(Executed { rows: count, cursor: Some(CursorHandle(self.last_cursor)) })
+    }
+}
+
+impl EngineCalls for CodeCalls<'_, '_> {
+    fn key(&mut self, table: TableHandle) -> SqlResult<Arc<[SqlType]>> {
+        self.table(table).map(|planned| Arc::clone(&planned.table.key))
+    }
+
+    fn columns(&mut self, table: TableHandle) -> SqlResult<Arc<[SqlType]>> {
+        self.table(table).map(|planned| Arc::clone(&planned.table.columns))
+    }
+
+    fn parameters(&mut self, statement: StatementHandle) -> SqlResult<Arc<[SqlType]>> {
+        self.code.statement(statement, self.scope()).map(|call| Arc::clone(&call.parameters))
+    }
+
+    fn cursor_columns(&mut self, cursor: CursorHandle) -> SqlResult<Arc<[SqlType]>> {
+        self.cursors.get(&cursor.0).map(|open| Arc::clone(&open.columns)).ok_or_else(|| no_cursor(cursor))
+    }
+
+    fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
+        let call = self.table_call(table, TableCall::Get { locks })?;
+        let mut is_found = false;
+        self.command(&call, key, |run| {
+            run.body_rows(&call.statement, &mut |row| {
+                is_found = true;
+                each(row)
+            })
+        })?;
+        self.count(is_found.into())?;
+        Ok(is_found)
+    }
+
+    fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()> {
+        let call = self.table_call(table, TableCall::Put { is_new })?;
+        self.command(&call, row, |run| run.body_rows(&call.statement, &mut |_| Ok(Flow::Continue(()))))?;
+        self.count(1)
+    }
+
+    fn delete(&mut self, table: TableHandle, key: &[Datum]) -> SqlResult<bool> {
+        let call = self.table_call(table, TableCall::Delete)?;
+        let changed =
+            self.command(&call, key, |run| run.body_rows(&call.statement, &mut |_| Ok(Flow::Continue(()))))?;
+        let changed = changed.unwrap_or_default();
+        self.count(changed)?;
+        Ok(0 < changed)
+    }
+
+    fn scan(&mut self, table: TableHandle, prefix: &[Datum], is_descending: bool) -> SqlResult<CursorHandle> {
+        let call = self.table_call(table, TableCall::Scan { prefix: prefix.len(), is_descending })?;
+        let opened = self.open(&call, prefix)?;
+        opened.cursor.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a scan without columns"))
+    }
+
+    fn next(&mut self, cursor: CursorHandle, count: u32, each: &mut EachRow<'_>) -> SqlResult<bool> {
+        let open = self.cursors.get_mut(&cursor.0).ok_or_else(|| no_cursor(cursor))?;
+        for _ in 0..count {
+            let Some(row) = open.rows.front() else { break };
+            pulse::tick(pulse::ITEM)?;
+            if each(row)?.is_break() {
+                return Ok(false);
+            }
+            self.run.give_back(MemoryUse::Results, bytes_of(row));
+            open.rows.pop_front();
+        }
+        let is_over = open.rows.is_empty();
+        if is_over {
+            self.cursors.remove(&cursor.0);
+        }
+        Ok(is_over)
+    }
+
+    fn close(&mut self, cursor: CursorHandle) -> SqlResult<()> {
+        let closed = self.cursors.remove(&cursor.0).ok_or_else(|| no_cursor(cursor))?;
+        closed.rows.iter().for_each(|row| self.run.give_back(MemoryUse::Results, bytes_of(row)));
+        Ok(())
+    }
+
+    fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed> {
+        let call = self.code.statement(statement, self.scope())?;
+        self.open(&call, parameters)
+    }
+
+    fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {
+        self.run.env.code.notice(level, message);
+        Ok(())
+    }
+
+    fn emit(&mut self, row: &[Datum]) -> SqlResult<()> {
+        if !self.routine.is_set {
+            let message = format!("routine \"{}\" does not return a set", self.routine.name);
+            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+        }
+        self.count(1)?;
+        self.run.keep(MemoryUse::Results, row)?;
+        self.emitted.push(row.into());
+        Ok(())
+    }
+
+    fn result(&self) -> Arc<[SqlType]> {
+        Arc::clone(&self.result)
+    }
+
+    fn look(&self) -> SqlResult<()> {
+        pulse::look()
+    }
+
+    fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool> {
+        let tables = self.code.direct(self.scope())?;
+        for (table, put) in &tables.puts {
+            for one in &put.statement.uses {
+                self.run.hold(&one.table, one.hold)?;
+            }
+            if !self.run.txn.reads_latest() {
+                self.run.txn.try_share_table(&table.table)?;
+            }
+        }
+        let nested = self.run.txn.nested(|| {
+            self.run.check_definitions()?;
+            body(self.run.txn, &tables.engine)
+        });
+        nested.map_err(SqlError::from).and_then(|ran| ran).map(|()| true)
+    }
+}

@@ -1,0 +1,415 @@
+//! Goal: routines whose code is in a module do what their code asks for, with the caller's rights, within their limits,
+//! and as one statement. Method: a module that is linked into the test, called in SQL.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use engine::{Engine, EngineConfig};
+use procs::native::{NativeCall, NativeModule, NativeRuntime};
+use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle};
+use settings::Connect;
+use sql::session::{Database, Session};
+use statement::{SqlError, SqlResult, SqlState};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use types::Datum;
+
+struct Bank;
+
+const ACCOUNTS: TableHandle = TableHandle(0);
+
+fn balance_of(engine: &mut dyn EngineCalls, id: &Datum, locks: bool) -> SqlResult<Option<i64>> {
+    let mut found = None;
+    engine.get(ACCOUNTS, std::slice::from_ref(id), locks, &mut |row| {
+        if let [_, Datum::Int8(balance)] = row {
+            found = Some(*balance);
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+impl NativeModule for Bank {
+    fn name(&self) -> &'static str {
+        "bank"
+    }
+
+    fn manifest(&self) -> &'static str {
+        "overtake 1
+        table accounts accounts (id, balance)
+        statement total SELECT sum(balance)::bigint, count(*) FROM accounts
+        statement raise_all UPDATE accounts SET balance = balance + $1
+        statement broken SELECT nothing FROM accounts
+        entry transfer
+        entry total
+        entry all
+        entry raise
+        entry half
+        entry plus
+        entry forge
+        entry raise_all
+        entry broken
+        entry twice
+        entry divide"
+    }
+
+    fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        let NativeCall { entry, arguments } = call;
+        match (entry, arguments) {
+            // transfer(from, to, amount) returns the new balance of `from`.
+            (0, [from, to, Datum::Int8(amount)]) => {
+                let missing = || SqlError::new(SqlState::NO_DATA, "no such account");
+                let of_from = balance_of(engine, from, true)?.ok_or_else(missing)?;
+                let of_to = balance_of(engine, to, true)?.ok_or_else(missing)?;
+                if of_from < *amount {
+                    engine.notice(NoticeLevel::Warning, "the balance is too low")?;
+                    return Err(SqlError::new(SqlState::raised("OT001").unwrap(), "insufficient funds"));
+                }
+                engine.put(ACCOUNTS, &[from.clone(), Datum::Int8(of_from - amount)], false)?;
+                engine.put(ACCOUNTS, &[to.clone(), Datum::Int8(of_to + amount)], false)?;
+                Ok(vec![Datum::Int8(balance_of(engine, from, false)?.unwrap_or_default())])
+            }
+            // total() returns the sum and the count.
+            (1, []) => {
+                let executed = engine.execute(StatementHandle(0), &[])?;
+                let mut row = Vec::new();
+                engine.next(executed.cursor.unwrap(), 10, &mut |found| {
+                    row = found.to_vec();
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                Ok(row)
+            }
+            // all() returns the accounts in descending order.
+            (2, []) => {
+                let cursor = engine.scan(ACCOUNTS, &[], true)?;
+                let mut all = Vec::new();
+                while !engine.next(cursor, 2, &mut |row| {
+                    all.push(row.to_vec());
+                    Ok(ControlFlow::Continue(()))
+                })? {}
+                all.iter().try_for_each(|row| engine.emit(row))?;
+                Ok(Vec::new())
+            }
+            (3, [_]) => Err(SqlError::new(SqlState::RAISE_EXCEPTION, "on purpose").detail("A detail.").hint("A hint.")),
+            // half() writes, and then fails.
+            (4, []) => {
+                engine.put(ACCOUNTS, &[Datum::Int4(99), Datum::Int8(1)], true)?;
+                engine.delete(ACCOUNTS, &[Datum::Int4(1)])?;
+                Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "half way"))
+            }
+            (5, [Datum::Int4(a), Datum::Int4(b)]) => Ok(vec![Datum::Int4(a + b)]),
+            (6, []) => engine.get(TableHandle(7), &[], false, &mut |_| Ok(ControlFlow::Break(()))).map(|_| Vec::new()),
+            (7, [by]) => {
+                let executed = engine.execute(StatementHandle(1), std::slice::from_ref(by))?;
+                Ok(vec![Datum::Int8(executed.rows as i64)])
+            }
+            (8, []) => engine.execute(StatementHandle(2), &[]).map(|_| Vec::new()),
+            // twice() inserts the same row twice.
+            (9, []) => {
+                engine.put(ACCOUNTS, &[Datum::Int4(50), Datum::Int8(1)], true)?;
+                engine.put(ACCOUNTS, &[Datum::Int4(50), Datum::Int8(1)], true)?;
+                Ok(Vec::new())
+            }
+            // divide(by) returns 100 / by.
+            (10, [Datum::Int4(by)]) => {
+                engine.notice(NoticeLevel::Notice, &format!("by {by}"))?;
+                let divided = 100_i32.checked_div(*by);
+                divided
+                    .map(|value| vec![Datum::Int4(value)])
+                    .ok_or_else(|| SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"))
+            }
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
+        }
+    }
+}
+
+fn database() -> Database {
+    let native = NativeRuntime::new(vec![Arc::new(Bank)]);
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    database.with_runtimes(Arc::new(Runtimes::new(vec![Arc::new(native)])))
+}
+
+fn connect_as(database: &Database, user: &str) -> Session {
+    database.connect(Connect { user: user.into(), database: "postgres".into(), ..Connect::default() }).unwrap()
+}
+
+const SET_UP: &str = "
+    create table accounts (id int primary key, balance bigint not null check (0 <= balance));
+    insert into accounts values (1, 100), (2, 50), (3, 0);
+    create module bank manifest $$overtake 1
+        table accounts accounts (id, balance)
+        statement total SELECT sum(balance)::bigint, count(*) FROM accounts
+        statement raise_all UPDATE accounts SET balance = balance + $1
+        statement broken SELECT nothing FROM accounts
+        entry transfer
+        entry total
+        entry all
+        entry raise
+        entry half
+        entry plus
+        entry forge
+        entry raise_all
+        entry broken
+        entry twice
+        entry divide$$ artifact native 'bank';
+    create function transfer(int, int, bigint) returns bigint language native as 'bank';
+    create function total(out sum bigint, out count bigint) language native stable as 'bank', 'total';
+    create function all_accounts() returns table (id int, balance bigint) language native as 'bank', 'all';
+    create procedure half() language native as 'bank', 'half';
+    create function plus(int, int) returns int language native immutable strict as 'bank';
+    create function raised(int) returns int language native as 'bank', 'raise';
+    create function forge() returns int language native as 'bank', 'forge';
+    create function raise_all(bigint) returns bigint language native as 'bank', 'raise_all';
+    create function stable_raise(bigint) returns bigint language native stable as 'bank', 'raise_all';
+    create function broken() returns int language native as 'bank', 'broken';
+    create function divide(int) returns int language native immutable strict as 'bank';
+    create procedure twice() language native as 'bank', 'twice';";
+
+/// Rows as text, or the error's code and message.
+fn shown(session: &mut Session, statement: &str) -> String {
+    let cell = |datum: &Datum| match datum {
+        Datum::Null => "NULL".to_owned(),
+        Datum::Int4(value) => value.to_string(),
+        Datum::Int8(value) => value.to_string(),
+        Datum::Oid(value) => value.to_string(),
+        Datum::Bool(value) => value.to_string(),
+        Datum::Text(value) => value.to_string(),
+        other => format!("{other:?}"),
+    };
+    match support::run(session, statement) {
+        Ok(rows) => {
+            let row = |row: &[Datum]| row.iter().map(cell).collect::<Vec<_>>().join(",");
+            rows.iter().map(|one| row(one)).collect::<Vec<_>>().join(" ")
+        }
+        Err(error) => format!("{} {}", error.state(), error.message()),
+    }
+}
+
+#[test]
+fn code_reads_and_writes_rows() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    for (statement, wanted) in [
+        ("select transfer(1, 2, 30)", "70"),
+        ("select * from accounts order by id", "1,70 2,80 3,0"),
+        ("select * from total()", "150,3"),
+        ("select (total()).sum", "0A000 a composite value of total here is not supported"),
+        ("select * from all_accounts()", "3,0 2,80 1,70"),
+        ("select id from all_accounts() limit 1", "3"),
+        ("select plus(id, 10) from accounts order by id", "11 12 13"),
+        ("select plus(1, null)", "NULL"),
+        ("select count(*) from accounts where plus(id, 1) = 3", "1"),
+        ("select transfer(1, 2, 1000)", "OT001 insufficient funds"),
+        ("select transfer(1, 9, 1)", "02000 no such account"),
+        ("select raised(1)", "P0001 on purpose"),
+        ("call half()", "22012 half way"),
+        ("select * from accounts order by id", "1,70 2,80 3,0"),
+        ("select forge()", "39000 the routine broke the protocol: 7 is the number of no table"),
+        ("select broken()", "42703 column \"nothing\" does not exist"),
+        ("call twice()", "23505 duplicate key value violates unique constraint \"accounts_pkey\""),
+        ("select raise_all(5)", "3"),
+        ("select stable_raise(5)", "0A000 UPDATE is not allowed in a non-volatile function"),
+        (
+            "select raise_all(-1000)",
+            "23514 new row for relation \"accounts\" violates check constraint \"accounts_balance_check\"",
+        ),
+        ("select * from total()", "165,3"),
+        ("begin read only; select raise_all(1)", "25006 cannot execute UPDATE in a read-only transaction"),
+        ("rollback; select transfer(1, 2, 5), transfer(2, 1, 5)", "70,85"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+}
+
+#[test]
+fn notices_and_contexts_reach_the_client() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    session.take_notices();
+    let error = support::run(session, "select transfer(3, 1, 1)").unwrap_err();
+    assert_eq!(error.context_text(), Some("native function \"transfer\""));
+    let notices: Vec<_> = session.take_notices().into_iter().map(|(of, one)| (of, one.message().to_owned())).collect();
+    assert_eq!(notices, [("WARNING", "the balance is too low".to_owned())]);
+    let error = support::run(session, "select raised(3)").unwrap_err();
+    assert_eq!((error.detail_text(), error.hint_text()), (Some("A detail."), Some("A hint.")));
+}
+
+#[test]
+fn code_has_the_rights_of_its_caller() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    support::run(
+        session,
+        "create role clerk; create role owner; grant create on schema public to clerk; create role reader;
+         grant select on accounts to reader;
+         create function trusted(int, int, bigint) returns bigint language native security definer as 'bank', 'transfer'",
+    )
+    .unwrap();
+    let clerk = &mut connect_as(&database, "clerk");
+    let reader = &mut connect_as(&database, "reader");
+    let denied = "42501 permission denied for table accounts";
+    assert_eq!(shown(clerk, "select transfer(1, 2, 1)"), denied);
+    assert_eq!(shown(clerk, "select * from total()"), denied);
+    assert_eq!(shown(clerk, "select trusted(1, 2, 1)"), "99");
+    assert_eq!(shown(reader, "select * from total()"), "150,3");
+    assert_eq!(shown(reader, "select transfer(1, 2, 1)"), denied);
+    assert_eq!(shown(session, "grant update on accounts to clerk; select 1"), "1");
+    assert_eq!(shown(clerk, "select raise_all(1)"), denied, "it reads the column too");
+    assert_eq!(shown(session, "grant select on accounts to clerk; select 1"), "1");
+    assert_eq!(shown(clerk, "select raise_all(1)"), "3");
+    assert_eq!(shown(session, "revoke update on accounts from clerk; select 1"), "1");
+    assert_eq!(shown(clerk, "select raise_all(1)"), denied);
+    for (statement, wanted) in [
+        (
+            "create function f(int) returns int language native as 'bank', 'raise'",
+            "42501 permission denied for language native",
+        ),
+        (
+            "create module m manifest 'overtake 1' artifact native 'bank'",
+            "42501 permission denied for database postgres",
+        ),
+        ("drop module bank", "42501 must be owner of module bank"),
+        ("alter module bank owner to clerk", "42501 must be owner of module bank"),
+    ] {
+        let said = shown(clerk, statement);
+        assert_eq!(said, wanted, "{statement}");
+    }
+}
+
+/// Goal: calls that are made for many rows at once have the values, errors and notices of calls row by row.
+#[test]
+fn calls_for_many_rows_are_as_calls_one_by_one() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    support::run(session, "create table n (x int); insert into n select generate_series(-3000, 3000)").unwrap();
+    let zero = "22012 division by zero";
+    for (statement, wanted) in [
+        ("select sum(plus(x, 1)), count(plus(x, null)) from n", "6001,0"),
+        ("select count(*) from n where plus(x, 1) = x + 1", "6001"),
+        ("select plus(plus(x, 1), 1) from n where x = 7", "9"),
+        ("select plus(x, 1) + plus(x, 2) from n where x in (1, 2) order by x", "5 7"),
+        ("select divide(x) from n", zero),
+        ("select divide(x) from (select x from n order by x desc) s limit 3", "0 0 0"),
+        ("select count(d) from (select divide(x) d from (select x from n order by x desc) s limit 3000) t", "3000"),
+        ("select count(d) from (select divide(x) d from (select x from n order by x desc) s limit 3001) t", zero),
+        ("select sum(case when x = 0 then 0 else divide(x) end) from n", "0"),
+        ("select count(*) from n where x <> 0 and divide(x) = 50", "1"),
+        ("select count(divide(nullif(x, 0))) from n", "6000"),
+        ("select sum(divide(x)) filter (where x = 4) from n where x between 1 and 10", "25"),
+        ("select x, sum(plus(x, 1)) from n where x < -2998 group by x order by x", "-3000,-2999 -2999,-2998"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+    session.take_notices();
+    assert_eq!(shown(session, "select divide(x) from (values (1), (2), (0)) v(x)"), zero);
+    let notices: Vec<_> = session.take_notices().into_iter().map(|(_, one)| one.message().to_owned()).collect();
+    assert_eq!(notices, ["by 1", "by 2", "by 0"]);
+}
+
+#[test]
+fn limits_end_a_call() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    for (statement, wanted) in [
+        (
+            "alter function all_accounts set (row_limit = 5); select count(*) from all_accounts()",
+            "54000 routine \"all_accounts\" exceeded its limit of 5 rows",
+        ),
+        ("alter function all_accounts set (row_limit = 6); select count(*) from all_accounts()", "3"),
+        ("alter function all_accounts reset (row_limit); select count(*) from all_accounts()", "3"),
+        (
+            "alter function plus set (isolation = 'wasm')",
+            "0A000 isolation level \"wasm\" for module \"bank\" is not supported",
+        ),
+        (
+            "alter function plus set (isolation = 'strong')",
+            "22023 invalid value for parameter \"isolation\": \"strong\"",
+        ),
+        (
+            "alter function plus set (channel = 'unix_socket')",
+            "22023 isolation level \"native\" has no channel \"unix_socket\"",
+        ),
+        (
+            "alter function plus set (memory_limit = '1MB')",
+            "22023 1024 kB is outside the valid range for parameter \"memory_limit\" (4096 kB .. 2097152 kB)",
+        ),
+        ("alter function plus set (nothing = 1)", "22023 unrecognized parameter \"nothing\""),
+        (
+            "create function s() returns int language sql as 'select 1'; alter function s set (isolation = wasm)",
+            "42809 function \"s\" is written in SQL",
+        ),
+        (
+            "alter function plus set (time_limit = '2s', memory_limit = '8MB'); select isolation, channel, time_limit_ms, memory_limit from overtake.isolated_routines where name = 'plus'",
+            "42P01 relation \"overtake.isolated_routines\" does not exist",
+        ),
+        (
+            "select pg_get_functiondef('plus'::regproc)",
+            "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n IMMUTABLE STRICT\n SET (time_limit = '2000ms', memory_limit = '8192kB')\nAS 'bank', 'plus'\n",
+        ),
+        (
+            "select lanname, lanpltrusted from pg_proc p join pg_language l on l.oid = prolang where proname = 'plus'",
+            "native,false",
+        ),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+}
+
+#[test]
+fn modules_are_defined_and_dropped() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    let one = "create module one manifest 'overtake 1' ";
+    for (statement, wanted) in [
+        ("create module bank manifest 'overtake 1' artifact native 'bank'", "42710 module \"bank\" already exists"),
+        (
+            "create or replace module bank manifest 'overtake 1' artifact native 'bank'",
+            "42883 module \"bank\" has no entry \"transfer\"",
+        ),
+        (&format!("{one} artifact native 'nothing'"), "42704 native module \"nothing\" does not exist"),
+        (&format!("{one} artifact nothing 'x'"), "22023 unknown kind of artifact \"nothing\""),
+        (
+            &format!("{one} artifact native 'bank' artifact native 'bank'"),
+            "42601 artifact \"native\" specified more than once",
+        ),
+        (&format!("{one} artifact wasm '!'"), "22023 invalid symbol \"!\" found while decoding base64 sequence"),
+        (
+            "create module one manifest 'overtake 2' artifact native 'bank'",
+            "42601 manifest, line 1: the version of the interface must be 1",
+        ),
+        ("create module one manifest 'overtake 1'", "42601 syntax error at end of input"),
+        ("create function f() returns int language native as 'two', 'f'", "42704 module \"two\" does not exist"),
+        (
+            "create function f() returns int language native as 'bank', 'nothing'",
+            "42883 module \"bank\" has no entry \"nothing\"",
+        ),
+        (
+            "create function f() returns int language native return 1",
+            "42P13 inline SQL function body only valid for language SQL",
+        ),
+        (
+            "create function f() returns int language wasm as 'bank', 'plus'",
+            "0A000 isolation level \"wasm\" for module \"bank\" is not supported",
+        ),
+        ("drop module two", "42704 module \"two\" does not exist"),
+        ("drop module if exists two", ""),
+        ("drop module bank", "2BP01 cannot drop module bank because other objects depend on it"),
+        ("begin; drop module bank cascade; rollback; select plus(1, 2)", "3"),
+        ("drop module bank cascade; select count(*) from pg_proc where probin = 'bank'", "0"),
+        (
+            "create role r; create module m manifest 'overtake 1' artifact native 'bank'; alter module m owner to r; drop role r",
+            "2BP01 role \"r\" cannot be dropped because some objects depend on it",
+        ),
+        ("reassign owned by r to postgres; drop role r; drop module m; select 1", "1"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Reads and updates by key, as code that is linked into a server: the least that a stored procedure does.
+
+use procs::{EngineCalls, NativeCall, NativeModule, StatementHandle, TableHandle};
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::ops::ControlFlow;
+use types::datum::Datum;
+
+/// One call in this many of the mix is an update.
+const UPDATE_EVERY: usize = 5;
+/// Table of the manifest.
+const TABLE: TableHandle = TableHandle(0);
+/// Statement of the manifest that updates a row.
+const ADD: StatementHandle = StatementHandle(0);
+
+/// Native module `key_value`.
+///
+/// Its entries take an array of keys and make a call for each: `read`, `update`, and `mix`, which updates each fifth.
+/// They return the last value that was read, or the number of rows that were updated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyValueModule;
+
+impl NativeModule for KeyValueModule {
+    fn name(&self) -> &'static str {
+        "key_value"
+    }
+
+    fn manifest(&self) -> &'static str {
+        "overtake 1\n\
+         table key_value glass_kv (k, v)\n\
+         statement add UPDATE glass_kv SET v = v + 1 WHERE k = $1\n\
+         entry read\n\
+         entry update\n\
+         entry mix\n"
+    }
+
+    fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        let [Datum::Array(keys)] = call.arguments else {
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "an array of keys is needed"));
+        };
+        let mut last = 0;
+        for (number, key) in (1_usize..).zip(keys) {
+            let is_update = match call.entry {
+                0 => false,
+                1 => true,
+                _ => number.is_multiple_of(UPDATE_EVERY),
+            };
+            last = if is_update { update(engine, key)? } else { read(engine, key)? };
+        }
+        Ok(vec![Datum::Int4(last)])
+    }
+}
+
+fn read(engine: &mut dyn EngineCalls, key: &Datum) -> SqlResult<i32> {
+    let mut value = None;
+    engine.get(TABLE, std::slice::from_ref(key), false, &mut |row| {
+        if let [_, Datum::Int4(found)] = row {
+            value = Some(*found);
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    value.ok_or_else(|| SqlError::new(SqlState::NO_DATA, "the row does not exist"))
+}
+
+fn update(engine: &mut dyn EngineCalls, key: &Datum) -> SqlResult<i32> {
+    Ok(engine.execute(ADD, std::slice::from_ref(key))?.rows as i32)
+}

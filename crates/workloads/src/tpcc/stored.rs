@@ -1,0 +1,145 @@
+//! New-Order as code that is linked into a server, for `LANGUAGE native`.
+//!
+//! **Invariant:** the tables are those of [`TpccTables`](super::TpccTables), column by column, whatever their names in
+//! SQL.
+
+use super::input::{LINES_MAX, NewOrderInput, NewOrderLine};
+use super::new_order::{NewOrderTables, new_order_in};
+use engine::{Error, Table};
+use locked::Locked;
+use procs::{EngineCalls, NativeCall, NativeModule};
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::{Arc, Mutex};
+use types::datum::Datum;
+use types::numeric::Numeric;
+
+/// Digits after the decimal point of an order's total.
+const TOTAL_SCALE: u16 = 10;
+
+/// Native module `tpcc`.
+///
+/// Its entry `new_order` takes the warehouse, the district, the customer, the moment of entry, and arrays of the items,
+/// the supplying warehouses and the quantities. It returns the total, and fails with `23502` if an item does not exist.
+#[derive(Debug, Default)]
+pub struct TpccModule {
+    /// Numbers of tables that were found to be TPC-C's.
+    known: Mutex<Vec<[u32; TABLES]>>,
+}
+
+/// Number of tables of the manifest.
+const TABLES: usize = 8;
+/// Greatest number of sets of tables that are remembered.
+const KNOWN_MAX: usize = 64;
+/// Columns of the tables, in the order of the manifest.
+const COLUMNS: [&str; TABLES] = [
+    "w_id w_name w_street_1 w_street_2 w_city w_state w_zip w_tax w_ytd",
+    "d_id d_w_id d_name d_street_1 d_street_2 d_city d_state d_zip d_tax d_ytd d_next_o_id",
+    "c_id c_d_id c_w_id c_first c_middle c_last c_street_1 c_street_2 c_city c_state c_zip c_phone c_since c_credit \
+     c_credit_lim c_discount c_balance c_ytd_payment c_payment_cnt c_delivery_cnt c_data",
+    "i_id i_im_id i_name i_price i_data",
+    "s_i_id s_w_id s_quantity s_dist_01 s_dist_02 s_dist_03 s_dist_04 s_dist_05 s_dist_06 s_dist_07 s_dist_08 \
+     s_dist_09 s_dist_10 s_ytd s_order_cnt s_remote_cnt s_data",
+    "o_id o_d_id o_w_id o_c_id o_entry_d o_carrier_id o_ol_cnt o_all_local",
+    "no_o_id no_d_id no_w_id",
+    "ol_o_id ol_d_id ol_w_id ol_number ol_i_id ol_supply_w_id ol_delivery_d ol_quantity ol_amount ol_dist_info",
+];
+
+impl TpccModule {
+    /// Checks that tables have TPC-C's columns: the code finds them by their positions.
+    ///
+    /// # Errors
+    /// `42P16`
+    fn check(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
+        let wrong = |what: &str| {
+            SqlError::new(SqlState::INVALID_TABLE_DEFINITION, format!("{what} is not what TPC-C's New-Order needs"))
+        };
+        let numbers: [u32; TABLES] = match <&[Arc<Table>; TABLES]>::try_from(tables) {
+            Ok(tables) => tables.each_ref().map(|table| table.number()),
+            Err(_) => return Err(wrong("the manifest of the module")),
+        };
+        if self.known.locked_anyway().contains(&numbers) {
+            return Ok(());
+        }
+        for (table, expected) in tables.iter().zip(COLUMNS) {
+            let is_same = table.columns().iter().map(|column| &*column.name).eq(expected.split_whitespace());
+            if !is_same {
+                return Err(wrong(&format!("table \"{}\"", table.name())));
+            }
+        }
+        let mut known = self.known.locked_anyway();
+        if KNOWN_MAX <= known.len() {
+            known.clear();
+        }
+        known.push(numbers);
+        Ok(())
+    }
+}
+
+impl NativeModule for TpccModule {
+    fn name(&self) -> &'static str {
+        "tpcc"
+    }
+
+    fn manifest(&self) -> &'static str {
+        include_str!("stored.manifest")
+    }
+
+    fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        let input = input(call.arguments)?;
+        let mut total = None;
+        let has_engine = engine.direct(&mut |txn, tables| {
+            self.check(tables)?;
+            let [warehouse, district, customer, item, stock, orders, new_order, order_line] = tables else {
+                return Err(SqlError::new(SqlState::INTERNAL_ERROR, "the manifest has eight tables"));
+            };
+            let tables = NewOrderTables { warehouse, district, customer, item, stock, orders, new_order, order_line };
+            match new_order_in(txn, tables, &input) {
+                Ok(output) => total = Some(output.total),
+                Err(Error::RolledBack) => {
+                    return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, "the item does not exist"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            Ok(())
+        })?;
+        match total.filter(|_| has_engine) {
+            Some(total) => Ok(vec![Datum::Numeric(Numeric::from_parts(total, TOTAL_SCALE))]),
+            None => Err(SqlError::unsupported("New-Order without an engine")),
+        }
+    }
+}
+
+fn wrong() -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "an order needs its numbers, and one to 15 lines")
+}
+
+/// Reads the arguments of an order.
+fn input(arguments: &[Datum]) -> SqlResult<NewOrderInput> {
+    let [
+        Datum::Int4(warehouse),
+        Datum::Int4(district),
+        Datum::Int4(customer),
+        Datum::Timestamp(entered_us),
+        Datum::Array(items),
+        Datum::Array(supplies),
+        Datum::Array(quantities),
+    ] = arguments
+    else {
+        return Err(wrong());
+    };
+    if !(1..=LINES_MAX).contains(&items.len()) || items.len() != supplies.len() || items.len() != quantities.len() {
+        return Err(wrong());
+    }
+    let mut lines = [NewOrderLine::default(); LINES_MAX];
+    for (line, ((item, supply), quantity)) in lines.iter_mut().zip(items.iter().zip(supplies).zip(quantities)) {
+        let (Datum::Int4(item), Datum::Int4(supply_warehouse), Datum::Int4(quantity)) = (item, supply, quantity) else {
+            return Err(wrong());
+        };
+        *line = NewOrderLine { item: *item, supply_warehouse: *supply_warehouse, quantity: *quantity };
+    }
+    if !(1..=10).contains(district) {
+        return Err(wrong());
+    }
+    let lines = lines.get(..items.len()).unwrap_or_default();
+    Ok(NewOrderInput::new(*warehouse, *district, *customer, *entered_us, lines))
+}
