@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// First line of the program. The library opens a descriptor that it has inherited, which Java has no public way for.
-const FIRST: &str = "#!/usr/bin/env -S java --add-opens=java.base/java.io=ALL-UNNAMED --source 17";
+/// First line of the program: at most 255 bytes, or the kernel refuses it. The library opens a descriptor that it has
+/// inherited, which Java has no public way for. The other options are for little memory, a short start, and a process
+/// that may write no files.
+const FIRST: &str = "#!/usr/bin/env -S java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData \
+                     -XX:ReservedCodeCacheSize=16m -XX:CompressedClassSpaceSize=32m -Xmx128m -Xss512k \
+                     --add-opens=java.base/java.io=ALL-UNNAMED --source 17";
 
 /// Returns one file with `Main.java` and the other classes of a folder.
 ///
@@ -39,6 +43,11 @@ fn program<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernel_accepts_the_first_line() {
+        assert!(FIRST.len() < 256);
+    }
 
     #[test]
     fn imports_stand_before_all_classes() {

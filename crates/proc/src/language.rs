@@ -58,4 +58,16 @@ impl Language {
             Language::C | Language::Python | Language::Java => "exec",
         }
     }
+
+    /// Returns SQL that the example's entries need besides their signatures.
+    pub(crate) fn settings(self) -> &'static str {
+        match self {
+            Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
+            Language::Java => {
+                "\n-- A Java virtual machine needs more memory than the usual limit of 64 MB.\n\
+                 ALTER PROCEDURE transfer SET (memory_limit = '512MB');\n\
+                 ALTER FUNCTION fee SET (memory_limit = '512MB');\n"
+            }
+        }
+    }
 }

@@ -15,8 +15,8 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - languages and the files of a project: `language`, `template`, `project`
-//! - SQL texts: `script`, `sections`
+//! - SQL texts, and sections of WebAssembly: `script`, `sections`
+//! - languages and the files of a project: `language`, `project`, `template`
 //! - tools and artifacts: `tools`, `python`, `java`, `build`
 //! - servers: `connection`, `scratch`
 //! - output of statements: `transcript`, `difference`

@@ -78,9 +78,11 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Returns the text of a template with the project's name.
 fn adapted(path: &str, text: &str, name: &str, language: Language) -> String {
     match path {
-        "procedures.sql" => text
-            .replace(&format!("'{EXAMPLE}'"), &format!("'{name}'"))
-            .replace("LANGUAGE wasm", &format!("LANGUAGE {}", language.sql_language())),
+        "procedures.sql" => {
+            let named = text.replace(&format!("'{EXAMPLE}'"), &format!("'{name}'"));
+            let written = named.replace("LANGUAGE wasm", &format!("LANGUAGE {}", language.sql_language()));
+            written + language.settings()
+        }
         "Cargo.toml" => text
             .replace(&format!("\"{EXAMPLE}\""), &format!("\"{name}\""))
             .replace("path = \"../../crates/guest\"", "path = \"guest\""),

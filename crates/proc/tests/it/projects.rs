@@ -94,3 +94,13 @@ fn a_project_in_java_runs_where_java_is_installed() {
         check_language(Language::Java);
     }
 }
+
+#[test]
+fn a_project_in_assemblyscript_is_built_where_its_compiler_is_installed() {
+    if std::process::Command::new("asc").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        let (_folder, built) = built(Language::AssemblyScript);
+        let wasm = built.artifact(ArtifactKind::Wasm).expect("a module");
+        assert!(wasm.bytes.starts_with(b"\0asm"));
+        assert_eq!(built.missing, [(ArtifactKind::Exec, "AssemblyScript compiles to WebAssembly alone".to_owned())]);
+    }
+}
