@@ -117,6 +117,7 @@ fn runtimes() -> anyhow::Result<Arc<Runtimes>> {
     let native: Arc<dyn Runtime> =
         Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default()), Arc::new(KeyValueModule)]));
     let wasm = WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).context("wasm")?;
+    let wasm: Arc<dyn Runtime> = Arc::new(wasm);
     let workers = procs_worker::runtimes(WorkerConfig::default()).context("workers")?;
     Ok(Arc::new(Runtimes::new([native, wasm].into_iter().chain(workers).collect())))
 }

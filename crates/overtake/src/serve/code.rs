@@ -13,12 +13,15 @@ use workloads::tpcc::TpccModule;
 pub fn runtimes() -> Arc<Runtimes> {
     let native: Arc<dyn Runtime> =
         Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default()), Arc::new(KeyValueModule)]));
-    let wasm = WasmRuntime::new(WasmConfig::default())
-        .unwrap_or_else(|error| MissingRuntime::new(Level::Wasm, format!("the system refuses its memory: {error}")));
+    let missing = |level, reason: String| Arc::new(MissingRuntime::new(level, reason)) as Arc<dyn Runtime>;
+    let wasm: Arc<dyn Runtime> = match WasmRuntime::new(WasmConfig::default()) {
+        Ok(wasm) => Arc::new(wasm),
+        Err(error) => missing(Level::Wasm, format!("the system refuses its memory: {error}")),
+    };
     let workers = procs_worker::runtimes(WorkerConfig::default()).unwrap_or_else(|error| {
-        let missing = |level| MissingRuntime::new(level, format!("the system refuses a thread: {error}"));
-        [Level::Process, Level::Container, Level::Gvisor].map(missing).into()
+        let levels = [Level::Process, Level::Container, Level::Gvisor];
+        levels.map(|level| missing(level, format!("the system refuses a thread: {error}"))).into()
     });
-    let vm = MissingRuntime::new(Level::Vm, "this server was built without it");
+    let vm = missing(Level::Vm, "this server was built without it".to_owned());
     Arc::new(Runtimes::new([native, wasm].into_iter().chain(workers).chain([vm]).collect()))
 }
