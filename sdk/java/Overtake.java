@@ -32,8 +32,8 @@ import java.util.concurrent.locks.LockSupport;
  * Library for stored procedures in Java 17 and later.
  *
  * <p>A module names its tables and statements in static fields, names its entries, and calls {@link #run}. Values are
- * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, List for an array, and {@link
- * Literal}, the text form of a value of any other type.
+ * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, List (an
+ * array), and {@link Literal}, the text form of a value of any other type.
  *
  * <p>The first error of a call ends the invocation: code may clean up, but none of its later calls reaches the database.
  *
@@ -55,7 +55,7 @@ final class Overtake {
     /** SQL statement of the manifest. */
     record Statement(int number) {}
 
-    /** Text form of a value that has no type here, such as an interval or an array. */
+    /** Text form of a value that has no type here, such as an interval. */
     record Literal(String text) {}
 
     /** Result of a statement; the cursor is null if it has no rows. */

@@ -49,7 +49,7 @@ _entries = []
 
 
 class Literal(str):
-    """Text form of a value that has no type here, such as an interval or an array."""
+    """Text form of a value that has no type here, such as an interval."""
 
 
 class Error(Exception):
@@ -89,7 +89,7 @@ def _entry(name, run):
 
 
 def procedure(code):
-    """Decorator of a procedure: code(call, *arguments). It returns None, or the row of its OUT parameters."""
+    """Decorator of a procedure: code(call, *arguments). It returns None, or its OUT parameters: a value or a tuple."""
 
     def run(call, rows, result):
         for row in rows:
@@ -124,7 +124,7 @@ def batch_function(code):
 
 
 def set_function(code):
-    """Decorator of a set-returning function: code(call, *arguments) returns or yields rows."""
+    """Decorator of a set-returning function: code(call, *arguments) returns or yields rows: values or tuples."""
 
     def run(call, rows, result):
         for row in rows:
@@ -136,7 +136,8 @@ def set_function(code):
 
 
 def _row(value):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    # A list is an array, so it is one value.
+    return value if isinstance(value, tuple) else (value,)
 
 
 # Values
@@ -297,13 +298,15 @@ class _Result:
         self.count, self.width, self.parts, self.bytes = 0, 0, [], 0
 
     def add(self, row):
-        if not row:
+        self.add_encoded(len(row), _encode_rows([row]))
+
+    def add_encoded(self, width, part):
+        if not width:
             return
-        if self.count and len(row) != self.width:
-            raise Error("42804", "a row of %d columns after one of %d" % (len(row), self.width))
-        part = _encode_rows([row])
+        if self.count and width != self.width:
+            raise Error("42804", "a row of %d columns after one of %d" % (width, self.width))
         self.parts.append(part)
-        self.count, self.width, self.bytes = self.count + 1, len(row), self.bytes + len(part)
+        self.count, self.width, self.bytes = self.count + 1, width, self.bytes + len(part)
 
     def take(self):
         made = struct.pack("<IH", self.count, self.width) + b"".join(self.parts)
@@ -419,9 +422,10 @@ class Call(_Calls):
 
     def emit(self, *row):
         """Adds a row to the result of a set-returning function."""
-        self._emitted.add(row)
-        if self._emitted.bytes >= _EMIT_BYTES:
+        part = _encode_rows([row])
+        if self._emitted.bytes + len(part) > _EMIT_BYTES:
             self._flush()
+        self._emitted.add_encoded(len(row), part)
 
     def _flush(self):
         if self._emitted.count:

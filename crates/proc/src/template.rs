@@ -119,6 +119,7 @@ mod tests {
             assert_eq!(Language::of(&directory), Some(language));
             let project = crate::project::Project::open(&directory).expect("a project");
             assert_eq!((&*project.module, project.tests.len()), ("shop", 2));
+            syntax::grammar::parse(&project.procedures).expect("signatures");
             let again = create(&directory, language).expect_err("files are there");
             assert!(again.is::<Refusal>());
         }
