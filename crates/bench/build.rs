@@ -25,6 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             fs::write(&made, [])?;
         }
     }
+    let manifest = Command::new(out.join("tpcc.exec")).arg("--manifest").output().map(|output| output.stdout);
+    fs::write(out.join("tpcc.manifest"), manifest.unwrap_or_default())?;
     Ok(())
 }
 

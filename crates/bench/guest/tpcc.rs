@@ -32,7 +32,7 @@ module! {
         TAKE: "UPDATE tpcc_stock SET s_quantity = $3, s_ytd = $4, s_order_cnt = $5, s_remote_cnt = $6 WHERE s_w_id = $1 AND s_i_id = $2";
         NUMBER: "UPDATE tpcc_district SET d_next_o_id = $3 WHERE d_w_id = $1 AND d_id = $2";
     }
-    entries { new_order; read; update; mix; mix_together; nothing; }
+    entries { new_order; read; read_together; update; mix; mix_together; nothing; }
 }
 
 /// Tables of stock by the district whose information a line shows.
@@ -121,6 +121,19 @@ fn read(call: &mut Call) -> Result<i32> {
     let mut last = 0;
     for key in call.argument::<Array<i32>>(0)?.0 {
         last = value_of(call.get(KEY_VALUE, key)?)?;
+    }
+    Ok(last)
+}
+
+/// Reads the row of each key by one batch of calls. Returns the last value.
+fn read_together(call: &mut Call) -> Result<i32> {
+    let keys = call.argument::<Array<i32>>(0)?.0;
+    let mut batch = call.batch();
+    let later: Vec<_> = keys.into_iter().map(|key| batch.get(KEY_VALUE, key)).collect();
+    let mut answers = batch.run()?;
+    let mut last = 0;
+    for later in later {
+        last = value_of(answers.take(later)?)?;
     }
     Ok(last)
 }

@@ -5,6 +5,8 @@
 //! same code, and a row in which the server had time left, or the clients had none, is marked. TPC-C's consistency
 //! conditions hold afterwards, or there is no report.
 
+mod calls;
+mod code;
 mod drive;
 mod key_value;
 mod neighbours;
@@ -112,6 +114,7 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
         measure_work(&mut report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
     }
     points(&mut report, arguments, &targets, round, stop)?;
+    calls::measure(&mut report, (server_cpu, client_cpu), stop)?;
     if 0 < arguments.pairs {
         // These servers end first: the pairs have the processor alone.
         drop(available);
@@ -195,6 +198,14 @@ fn ratios(report: &mut Report, key: &str, rows: &[Row<'_>]) {
     let of = |key: &str| rows.iter().find(|row| row.key() == key);
     for prefix in ["", "postgres_"] {
         let Some(interactive) = of(&format!("{prefix}interactive")) else { continue };
+        for (rung, name) in [("native", "native_times"), ("wasm", "wasm_stored_times")] {
+            if let Some(stored) = of(&format!("{prefix}{rung}")) {
+                report.figure(format!("{key}.{prefix}{name}"), stored.per_s() / interactive.per_s());
+            }
+        }
+        if let (Some(native), Some(wasm)) = (of(&format!("{prefix}native")), of(&format!("{prefix}wasm"))) {
+            report.figure(format!("{key}.{prefix}wasm_times"), wasm.per_s() / native.per_s());
+        }
         if let Some(stored) = of(&format!("{prefix}stored_sql")) {
             report.figure(format!("{key}.{prefix}stored_times"), stored.per_s() / interactive.per_s());
             report.figure(format!("{key}.{prefix}stored_cpu_times"), interactive.cpu_us() / stored.cpu_us());

@@ -49,7 +49,8 @@ impl Shape {
         self.updates && (self.calls < UPDATE_EVERY || at % UPDATE_EVERY == UPDATE_EVERY - 1)
     }
 
-    fn function(self, key: &str) -> String {
+    /// Returns the name of its function for a rung.
+    pub fn function(self, key: &str) -> String {
         let kind = if self.updates { "u" } else { "r" };
         format!("glass_kv_{}{kind}_{key}", self.calls)
     }

@@ -151,7 +151,8 @@ fn student(freedom: usize) -> f64 {
     FEW.get(freedom - 1).copied().unwrap_or_else(|| {
         let freedom = freedom as f64;
         let second = (5.0 * normal.powi(5) + 16.0 * normal.powi(3) + 3.0 * normal) / 96.0;
-        normal + (normal.powi(3) + normal) / (4.0 * freedom) + second / freedom.powi(2)
+        let third = (3.0 * normal.powi(7) + 19.0 * normal.powi(5) + 17.0 * normal.powi(3) - 15.0 * normal) / 384.0;
+        normal + (normal.powi(3) + normal) / (4.0 * freedom) + second / freedom.powi(2) + third / freedom.powi(3)
     })
 }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** a rung is a row of [`RUNGS`]; all are measured by the same code, and what a server does not have is
 //! returned as a reason, to be printed.
 
+use super::code::{self, CodePlace};
 use super::key_value;
 use crate::wire::client::Control;
 use crate::wire::postgres;
@@ -34,10 +35,15 @@ pub struct Rung {
 }
 
 /// All rungs.
-pub const RUNGS: [Rung; 5] = [
+pub const RUNGS: [Rung; 10] = [
     Rung { key: "interactive", title: "interactive", way: Way::Statements, set_up: nothing },
     Rung { key: "pipelined", title: "pipelined", way: Way::Pipelined, set_up: nothing },
     Rung { key: "stored_sql", title: "stored, SQL", way: Way::Call, set_up: in_sql },
+    Rung { key: "native", title: "stored, native", way: Way::Call, set_up: native },
+    Rung { key: "wasm", title: "stored, wasm", way: Way::Call, set_up: wasm },
+    Rung { key: "process", title: "stored, process", way: Way::Call, set_up: process },
+    Rung { key: "process_socket", title: "stored, process by socket", way: Way::Call, set_up: process_socket },
+    Rung { key: "container", title: "stored, container", way: Way::Call, set_up: container },
     Rung { key: "plpgsql", title: "stored, PL/pgSQL", way: Way::Call, set_up: in_plpgsql },
     Rung { key: "plpython", title: "stored, PL/Python", way: Way::Call, set_up: in_plpython },
 ];
@@ -68,6 +74,28 @@ fn nothing(_: &Control, _: &MeasuredServer) -> anyhow::Result<Option<String>> {
 fn in_sql(control: &Control, _: &MeasuredServer) -> anyhow::Result<Option<String>> {
     let key_value = key_value::SHAPES.into_iter().map(key_value::in_sql);
     create(control, [include_str!("sql/new_order_sql.sql").to_owned()].into_iter().chain(key_value))
+}
+
+fn native(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    code::make(control, target, CodePlace { key: "native", language: "native", isolation: "" })
+}
+
+fn wasm(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    code::make(control, target, CodePlace { key: "wasm", language: "wasm", isolation: "" })
+}
+
+fn process(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    code::make(control, target, CodePlace { key: "process", language: "exec", isolation: "" })
+}
+
+fn process_socket(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    let isolation = "channel = 'unix_socket'";
+    code::make(control, target, CodePlace { key: "process_socket", language: "exec", isolation })
+}
+
+fn container(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    let isolation = "isolation = 'container'";
+    code::make(control, target, CodePlace { key: "container", language: "exec", isolation })
 }
 
 fn in_plpgsql(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {

@@ -1,0 +1,101 @@
+//! Stored code at each level of isolation: artifacts of the benchmark's procedures, and the functions that call them.
+//!
+//! **Invariant:** at every level but `native` the same source runs, compiled once for WebAssembly and once as an
+//! executable.
+
+use super::key_value::{self, Shape};
+use crate::wire::client::Control;
+use crate::wire::servers::MeasuredServer;
+
+/// WebAssembly module of the procedures; empty if the toolchain could not make it.
+const WASM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tpcc.wasm"));
+/// Executable of the procedures.
+const EXEC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tpcc.exec"));
+/// Manifest of the procedures.
+const MANIFEST: &str = include_str!(concat!(env!("OUT_DIR"), "/tpcc.manifest"));
+
+/// Place where code runs.
+#[derive(Clone, Copy, Debug)]
+pub struct CodePlace {
+    /// Key of the rung, with which the functions' names end.
+    pub key: &'static str,
+    /// Name of the language.
+    pub language: &'static str,
+    /// Parameters of the isolation, as a statement sets them; empty for the language's own.
+    pub isolation: &'static str,
+}
+
+impl CodePlace {
+    /// Returns the module and the entry of New-Order.
+    fn new_order(self) -> (&'static str, &'static str) {
+        (if self.language == "native" { "glass_tpcc" } else { "glass" }, "new_order")
+    }
+
+    fn module(self) -> &'static str {
+        if self.language == "native" { "glass_key_value" } else { "glass" }
+    }
+
+    /// Returns the statements that define a function at this place.
+    pub fn function(self, name: &str, signature: &str, (module, entry): (&str, &str)) -> [String; 2] {
+        let CodePlace { language, isolation, .. } = self;
+        let create = format!("create function {name}({signature} language {language} as '{module}', '{entry}'");
+        let alter = match isolation {
+            "" => "select 1".to_owned(),
+            isolation => format!("alter function {name} set ({isolation})"),
+        };
+        [create, alter]
+    }
+
+    /// Returns the statements that define New-Order and the key-value functions at this place.
+    pub fn functions(self) -> Vec<String> {
+        let order = "warehouse int, district int, customer int, entered timestamp, items int[], supplies int[], \
+                     quantities int[]) returns numeric";
+        let of_order = self.function(&format!("glass_new_order_{}", self.key), order, self.new_order());
+        let of_shape = |shape: Shape| {
+            let entry = match (shape.calls, shape.updates) {
+                (1, true) => "update",
+                (_, true) => "mix",
+                (_, false) => "read",
+            };
+            self.function(&shape.function(self.key), "keys int[]) returns int", (self.module(), entry))
+        };
+        of_order.into_iter().chain(key_value::SHAPES.into_iter().flat_map(of_shape)).collect()
+    }
+}
+
+/// Returns the statements that make the modules.
+pub fn modules() -> Vec<String> {
+    let tpcc = workloads::tpcc::TpccModule::default();
+    let native = [
+        ("glass_tpcc", procs::NativeModule::manifest(&tpcc), "tpcc"),
+        ("glass_key_value", procs::NativeModule::manifest(&workloads::key_value::KeyValueModule), "key_value"),
+    ];
+    let native = native.map(|(name, manifest, module)| {
+        format!("create or replace module {name} manifest $manifest${manifest}$manifest$ artifact native '{module}'")
+    });
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let artifacts = [("wasm", WASM), ("exec", EXEC)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
+    let artifacts: String = artifacts.map(|(kind, bytes)| format!(" artifact {kind} '\\x{}'", hex(bytes))).collect();
+    let own = (!artifacts.is_empty())
+        .then(|| format!("create or replace module glass manifest $manifest${MANIFEST}$manifest${artifacts}"));
+    native.into_iter().chain(own).collect()
+}
+
+/// Makes the modules, and the functions of a place. Returns the reason if the server does not have it.
+///
+/// # Errors
+/// Errors of the server.
+pub fn make(control: &Control, target: &MeasuredServer, place: CodePlace) -> anyhow::Result<Option<String>> {
+    if !target.is_overtake() {
+        return Ok(Some("the other servers have no such level".to_owned()));
+    }
+    for module in modules() {
+        control.batch(&module)?;
+    }
+    for statement in place.functions() {
+        if let Some(refused) = control.batch_if_supported(&statement)? {
+            return Ok(Some(refused));
+        }
+    }
+    Ok(None)
+}
