@@ -548,21 +548,30 @@ final class Overtake {
     static final class Call extends Calls {
         private final Channel channel;
         private final Rows emitted = new Rows();
+        /** Reason why the invocation must end, once there is one. */
+        private String end;
 
         private Call(Channel channel) {
             this.channel = channel;
         }
 
+        /** Fails if the invocation must end: code that goes on after an error makes no more calls. */
+        private void check() {
+            if (end != null) throw new Aborted(end);
+        }
+
         private Reader exchange(Writer data) {
+            check();
             byte[] request = data.take("a batch of calls");
             try {
                 channel.send(CALL, request);
                 Message message = channel.receive();
                 if (message.kind() == ANSWER) return new Reader(message.data());
-                throw new Aborted(new String(message.data(), StandardCharsets.UTF_8));
+                end = new String(message.data(), StandardCharsets.UTF_8);
             } catch (IOException lost) {
-                throw new Aborted("the channel is lost: " + lost.getMessage());
+                end = "the channel is lost: " + lost.getMessage();
             }
+            throw new Aborted(end);
         }
 
         @Override
@@ -796,6 +805,7 @@ final class Overtake {
         }
         Rows result = new Rows();
         entries.get(message.entry()).run(call, new Reader(message.data()).rows(), result);
+        call.check();
         call.flush();
         Writer out = new Writer();
         result.take(out);

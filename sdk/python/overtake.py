@@ -535,14 +535,17 @@ class _Link:
     """The server at the other end of a channel."""
 
     def __init__(self, channel):
-        self.channel = channel
+        self.channel, self.end = channel, None
 
     def call(self, data):
-        self.channel.send(_CALL, data)
-        kind, _, answer = self.channel.receive()
-        if kind == _ANSWER:
-            return answer
-        raise Aborted(answer.decode(errors="replace"))
+        if self.end is None:
+            self.channel.send(_CALL, data)
+            kind, _, answer = self.channel.receive()
+            if kind == _ANSWER:
+                return answer
+            # Code that goes on after an error makes no more calls.
+            self.end = answer.decode(errors="replace")
+        raise Aborted(self.end)
 
     def tell(self, error):
         fields = [error.message, error.detail, error.hint]
@@ -565,9 +568,11 @@ def _invoke(link, entry, data):
 
 def _answer(link, entry, data):
     """Runs an entry. Returns the message that ends the invocation."""
+    link.end = None
     try:
         try:
-            return _RETURN, _invoke(link, entry, data)
+            result = _invoke(link, entry, data)
+            return (_RETURN, result) if link.end is None else (_FAIL, b"")
         except Error as error:
             link.tell(error)
             return _FAIL, error.message.encode()

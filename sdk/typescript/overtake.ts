@@ -466,14 +466,23 @@ export class Cursor implements Iterable<Row> {
 /** Invocation of an entry: the way to the database. */
 export class Call {
   private emitted = new Rows();
+  /** Reason why the invocation must end, once there is one. */
+  private end: string | null = null;
 
   constructor(private channel: Channel) {}
 
   exchange(data: Writer): Reader {
+    this.check();
     this.channel.send(CALL, data.take("a batch of calls"));
     const message = this.channel.receive();
     if (message.kind === ANSWER) return new Reader(message.data);
-    throw new Aborted(message.data.toString());
+    this.end = message.data.toString();
+    throw new Aborted(this.end);
+  }
+
+  /** Fails if the invocation must end: code that goes on after an error makes no more calls. */
+  check(): void {
+    if (this.end !== null) throw new Aborted(this.end);
   }
 
   private make<T>(one: Made<T>): T {
@@ -694,6 +703,7 @@ function invoke(call: Call, message: Message): Buffer {
   if (!code) throw new SqlError("39000", `the module has no entry ${message.entry}`);
   const result = new Rows();
   code(call, new Reader(message.data).rows(), result);
+  call.check();
   call.flush();
   const out = new Writer();
   result.take(out);

@@ -13,6 +13,7 @@ module! {
         echo;
         numbers;
         panics;
+        goes_on;
         loops;
     }
 }
@@ -94,6 +95,13 @@ fn panics(call: &mut Call) -> Result<i64> {
     let row = call.get(ACCOUNT, 1_i64)?.unwrap_or_default();
     let at = usize::try_from(call.argument::<i64>(0)?)?;
     row[at].is_null().then_some(1).ok_or_else(|| Error::new("P0001", "not null"))
+}
+
+/// Goes on after an error of a call, in vain.
+fn goes_on(call: &mut Call) -> Result<i64> {
+    let _ = call.insert(ACCOUNT, values![1_i64, 0_i64]);
+    let _ = call.put(ACCOUNT, values![2_i64, 0_i64]);
+    Ok(1)
 }
 
 fn loops(_call: &mut Call) -> Result<i64> {
