@@ -95,6 +95,11 @@ static void put_value(buffer *out, const ot_value *value) {
         put_u32(out, value->bytes.length);
         put(out, value->bytes.data, value->bytes.length);
         break;
+    case OT_ARRAY:
+        /* The items as they were read, without those that ot_next_item has taken. */
+        put_u32(out, value->items.count);
+        put(out, value->items.data, (uint32_t)(value->items.end - value->items.data));
+        break;
     default: ot_raise("42804", "a value has an unknown kind", NULL);
     }
 }

@@ -42,7 +42,7 @@ enum ot_kind {
     OT_TIMESTAMP = 10, /* integer: microseconds since 1970-01-01 UTC */
     OT_UUID = 11,     /* uuid */
     OT_LITERAL = 12,  /* any other type: bytes, the text form */
-    OT_ARRAY = 13,    /* items: read them by ot_next_item; values of arrays cannot be made */
+    OT_ARRAY = 13,    /* items: read them by ot_next_item. An array that was read can be passed on, none can be made */
 };
 
 /* Number high * 2^64 + low (two's complement), divided by 10^scale. */

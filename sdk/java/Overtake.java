@@ -32,8 +32,8 @@ import java.util.concurrent.locks.LockSupport;
  * Library for stored procedures in Java 17 and later.
  *
  * <p>A module names its tables and statements in static fields, names its entries, and calls {@link #run}. Values are
- * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, List for an array, and {@link
- * Literal}, the text form of a value of any other type.
+ * null, Boolean, Long, Double, BigDecimal, String, byte[], LocalDate, LocalTime, LocalDateTime (UTC), UUID, List (an
+ * array), and {@link Literal}, the text form of a value of any other type.
  *
  * <p>The first error of a call ends the invocation: code may clean up, but none of its later calls reaches the database.
  *
@@ -55,7 +55,7 @@ final class Overtake {
     /** SQL statement of the manifest. */
     record Statement(int number) {}
 
-    /** Text form of a value that has no type here, such as an interval or an array. */
+    /** Text form of a value that has no type here, such as an interval. */
     record Literal(String text) {}
 
     /** Result of a statement; the cursor is null if it has no rows. */
@@ -548,21 +548,30 @@ final class Overtake {
     static final class Call extends Calls {
         private final Channel channel;
         private final Rows emitted = new Rows();
+        /** Reason why the invocation must end, once there is one. */
+        private String end;
 
         private Call(Channel channel) {
             this.channel = channel;
         }
 
+        /** Fails if the invocation must end: code that goes on after an error makes no more calls. */
+        private void check() {
+            if (end != null) throw new Aborted(end);
+        }
+
         private Reader exchange(Writer data) {
+            check();
             byte[] request = data.take("a batch of calls");
             try {
                 channel.send(CALL, request);
                 Message message = channel.receive();
                 if (message.kind() == ANSWER) return new Reader(message.data());
-                throw new Aborted(new String(message.data(), StandardCharsets.UTF_8));
+                end = new String(message.data(), StandardCharsets.UTF_8);
             } catch (IOException lost) {
-                throw new Aborted("the channel is lost: " + lost.getMessage());
+                end = "the channel is lost: " + lost.getMessage();
             }
+            throw new Aborted(end);
         }
 
         @Override
@@ -796,6 +805,7 @@ final class Overtake {
         }
         Rows result = new Rows();
         entries.get(message.entry()).run(call, new Reader(message.data()).rows(), result);
+        call.check();
         call.flush();
         Writer out = new Writer();
         result.take(out);

@@ -49,7 +49,7 @@ _entries = []
 
 
 class Literal(str):
-    """Text form of a value that has no type here, such as an interval or an array."""
+    """Text form of a value that has no type here, such as an interval."""
 
 
 class Error(Exception):
@@ -89,7 +89,7 @@ def _entry(name, run):
 
 
 def procedure(code):
-    """Decorator of a procedure: code(call, *arguments). It returns None, or the row of its OUT parameters."""
+    """Decorator of a procedure: code(call, *arguments). It returns None, or its OUT parameters: a value or a tuple."""
 
     def run(call, rows, result):
         for row in rows:
@@ -124,7 +124,7 @@ def batch_function(code):
 
 
 def set_function(code):
-    """Decorator of a set-returning function: code(call, *arguments) returns or yields rows."""
+    """Decorator of a set-returning function: code(call, *arguments) returns or yields rows: values or tuples."""
 
     def run(call, rows, result):
         for row in rows:
@@ -136,7 +136,8 @@ def set_function(code):
 
 
 def _row(value):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    # A list is an array, so it is one value.
+    return value if isinstance(value, tuple) else (value,)
 
 
 # Values
@@ -297,13 +298,15 @@ class _Result:
         self.count, self.width, self.parts, self.bytes = 0, 0, [], 0
 
     def add(self, row):
-        if not row:
+        self.add_encoded(len(row), _encode_rows([row]))
+
+    def add_encoded(self, width, part):
+        if not width:
             return
-        if self.count and len(row) != self.width:
-            raise Error("42804", "a row of %d columns after one of %d" % (len(row), self.width))
-        part = _encode_rows([row])
+        if self.count and width != self.width:
+            raise Error("42804", "a row of %d columns after one of %d" % (width, self.width))
         self.parts.append(part)
-        self.count, self.width, self.bytes = self.count + 1, len(row), self.bytes + len(part)
+        self.count, self.width, self.bytes = self.count + 1, width, self.bytes + len(part)
 
     def take(self):
         made = struct.pack("<IH", self.count, self.width) + b"".join(self.parts)
@@ -419,9 +422,10 @@ class Call(_Calls):
 
     def emit(self, *row):
         """Adds a row to the result of a set-returning function."""
-        self._emitted.add(row)
-        if self._emitted.bytes >= _EMIT_BYTES:
+        part = _encode_rows([row])
+        if self._emitted.bytes + len(part) > _EMIT_BYTES:
             self._flush()
+        self._emitted.add_encoded(len(row), part)
 
     def _flush(self):
         if self._emitted.count:
@@ -531,14 +535,17 @@ class _Link:
     """The server at the other end of a channel."""
 
     def __init__(self, channel):
-        self.channel = channel
+        self.channel, self.end = channel, None
 
     def call(self, data):
-        self.channel.send(_CALL, data)
-        kind, _, answer = self.channel.receive()
-        if kind == _ANSWER:
-            return answer
-        raise Aborted(answer.decode(errors="replace"))
+        if self.end is None:
+            self.channel.send(_CALL, data)
+            kind, _, answer = self.channel.receive()
+            if kind == _ANSWER:
+                return answer
+            # Code that goes on after an error makes no more calls.
+            self.end = answer.decode(errors="replace")
+        raise Aborted(self.end)
 
     def tell(self, error):
         fields = [error.message, error.detail, error.hint]
@@ -561,9 +568,11 @@ def _invoke(link, entry, data):
 
 def _answer(link, entry, data):
     """Runs an entry. Returns the message that ends the invocation."""
+    link.end = None
     try:
         try:
-            return _RETURN, _invoke(link, entry, data)
+            result = _invoke(link, entry, data)
+            return (_RETURN, result) if link.end is None else (_FAIL, b"")
         except Error as error:
             link.tell(error)
             return _FAIL, error.message.encode()

@@ -13,6 +13,7 @@ module! {
         echo;
         numbers;
         panics;
+        goes_on;
         loops;
     }
 }
@@ -83,16 +84,24 @@ fn echo(call: &mut Call) -> Result<Row> {
     Ok(Row::from(vec![row.get(1)?]))
 }
 
-/// Set-returning function: the numbers below its argument.
+/// Set-returning function: the numbers below its argument. Some rows are almost as large as a row can be.
 fn numbers(call: &mut Call) -> Result<()> {
     let count = call.arguments::<i64>()?;
-    (0..count).try_for_each(|number| call.emit((number, "a row".repeat(3))))
+    let text = |number| if number % 5_000 == 4_999 { "x".repeat(1_000_000) } else { "a row".to_owned() };
+    (0..count).try_for_each(|number| call.emit((number, text(number))))
 }
 
 fn panics(call: &mut Call) -> Result<i64> {
     let row = call.get(ACCOUNT, 1_i64)?.unwrap_or_default();
     let at = usize::try_from(call.argument::<i64>(0)?)?;
     row[at].is_null().then_some(1).ok_or_else(|| Error::new("P0001", "not null"))
+}
+
+/// Goes on after an error of a call, in vain.
+fn goes_on(call: &mut Call) -> Result<i64> {
+    let _ = call.insert(ACCOUNT, values![1_i64, 0_i64]);
+    let _ = call.put(ACCOUNT, values![2_i64, 0_i64]);
+    Ok(1)
 }
 
 fn loops(_call: &mut Call) -> Result<i64> {

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 
 /// Calls that the database makes at once, in order: one crossing instead of one for each call.
 #[derive(Debug)]
+#[must_use = "`run` makes the calls"]
 pub struct Batch<'c, 'h> {
     call: &'c mut Call<'h>,
     answers: Vec<AnswerKind>,

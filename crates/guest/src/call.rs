@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::row::{FromRow, IntoRow, Row, Rows, ValueSink};
 use crate::value::FromValue;
 
-/// Bytes of emitted rows that are sent together.
+/// Greatest number of bytes of emitted rows that are sent together, unless one row has more.
 const EMIT_BYTES: usize = 64 << 10;
 
 /// Table of the manifest. [`module!`](crate::module!) defines it.
@@ -201,10 +201,12 @@ impl<'h> Call<'h> {
 
     /// Adds a row to the result of a set-returning function. Rows are sent in packets, the last when the entry returns.
     pub fn emit(&mut self, row: impl IntoRow) -> Result<()> {
-        let before = self.emitted.bytes();
-        self.emitted.push(row)?;
-        let last = self.emitted.bytes() - before;
-        if EMIT_BYTES.max(2 * last) <= self.emitted.bytes() { self.flush() } else { Ok(()) }
+        let mut one = Rows::default();
+        one.push(row)?;
+        if EMIT_BYTES < self.emitted.bytes() + one.bytes() {
+            self.flush()?;
+        }
+        self.emitted.append(one)
     }
 
     /// Sends the rows that were emitted and not sent.

@@ -247,15 +247,25 @@ impl Rows {
         let mut sink = ValueSink::new(&mut self.bytes);
         row.into_row(&mut sink);
         let width = sink.count();
-        if width == 0 {
+        if width == 0 { Ok(()) } else { self.count(1, width) }
+    }
+
+    /// Adds the rows of others.
+    pub(crate) fn append(&mut self, mut others: Rows) -> Result<()> {
+        if others.is_empty() {
             return Ok(());
         }
+        self.bytes.append(&mut others.bytes);
+        self.count(others.rows, others.width)
+    }
+
+    fn count(&mut self, rows: u32, width: u16) -> Result<()> {
         if self.rows != 0 && self.width != width {
             let message = format!("a row of {width} columns after one of {}", self.width);
             return Err(Error::new("42804", message));
         }
         self.width = width;
-        self.rows += 1;
+        self.rows += rows;
         Ok(())
     }
 

@@ -122,16 +122,34 @@ fn receive<'a>(stream: &mut UnixStream, buffer: &'a mut Vec<u8>) -> io::Result<O
     Ok(Some((kind, entry, buffer)))
 }
 
-impl Host for Link {
+/// Server during one invocation.
+struct Server<'l> {
+    link: &'l mut Link,
+    /// Reason why the invocation must end, once there is one. Code that goes on after an error makes no more calls.
+    end: Option<String>,
+}
+
+impl Host for Server<'_> {
     fn exchange(&mut self, request: &[u8]) -> Result<&[u8]> {
-        let lost = |error: io::Error| Error::aborted(format!("the channel is lost: {error}"));
-        self.send(kind::CALL, request).map_err(lost)?;
-        match self.receive().map_err(lost)? {
-            Some((kind::ANSWER, _, answer)) => Ok(answer),
-            Some((kind::ABORT, _, text)) => Err(Error::aborted(String::from_utf8_lossy(text))),
-            Some(_) => Err(Error::aborted("the server broke the protocol")),
-            None => Err(Error::aborted("the server has closed the channel")),
+        if let Some(end) = &self.end {
+            return Err(Error::aborted(end.as_str()));
         }
+        match answer(self.link, request) {
+            Ok(answer) => Ok(answer),
+            Err(end) => Err(Error::aborted(self.end.insert(end).as_str())),
+        }
+    }
+}
+
+/// Sends a request, and waits for the answer. Fails with the reason why the invocation must end.
+fn answer<'l>(link: &'l mut Link, request: &[u8]) -> std::result::Result<&'l [u8], String> {
+    let lost = |error: io::Error| format!("the channel is lost: {error}");
+    link.send(kind::CALL, request).map_err(lost)?;
+    match link.receive().map_err(lost)? {
+        Some((kind::ANSWER, _, answer)) => Ok(answer),
+        Some((kind::ABORT, _, text)) => Err(String::from_utf8_lossy(text).into_owned()),
+        Some(_) => Err("the server broke the protocol".to_owned()),
+        None => Err("the server has closed the channel".to_owned()),
     }
 }
 
@@ -154,10 +172,12 @@ fn serve<M: Module>(mut link: Link) -> io::Result<()> {
 
 /// Runs an entry. A panic is an error with its message.
 fn run<M: Module>(link: &mut Link, entry: u32, arguments: &[u8]) -> std::result::Result<Vec<u8>, String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| invoke::<M>(link, entry, arguments)));
-    match outcome {
-        Ok(Ok(result)) => Ok(result),
-        Ok(Err(error)) => Err(error.message().to_owned()),
-        Err(_) => Err(PANIC.take()),
+    let mut server = Server { link, end: None };
+    let outcome = catch_unwind(AssertUnwindSafe(|| invoke::<M>(&mut server, entry, arguments)));
+    match (outcome, server.end) {
+        (_, Some(end)) => Err(end),
+        (Ok(Ok(result)), None) => Ok(result),
+        (Ok(Err(error)), None) => Err(error.message().to_owned()),
+        (Err(_), None) => Err(PANIC.take()),
     }
 }

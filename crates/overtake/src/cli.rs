@@ -24,7 +24,7 @@ pub enum Command {
     /// Show the gate of a running server, live in the terminal, like top: the limit and its moves, classes and their
     /// times, the model beside the measurements. As text where standard output is no terminal.
     Top(top::TopArguments),
-    /// Write, build, test and deploy stored procedures in Rust, AssemblyScript, C, Python and Java.
+    /// Write, build, test and deploy stored procedures in Rust, AssemblyScript, TypeScript, C, Python and Java.
     #[command(subcommand)]
     Proc(proc::ProcCommand),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.

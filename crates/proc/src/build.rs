@@ -4,7 +4,7 @@ use crate::language::Language;
 use crate::project::Project;
 use crate::sections::custom_section;
 use crate::tools::{find, make_executable, run};
-use crate::{java, python};
+use crate::{java, python, typescript};
 use anyhow::{Context, bail};
 use procs::{ArtifactKind, Manifest};
 use std::ffi::OsString;
@@ -77,6 +77,7 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
         Language::AssemblyScript => {
             (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly alone".to_owned()))
         }
+        Language::TypeScript => (no_wasm("TypeScript"), typescript(directory, &exec)?),
         Language::C => (c_wasm(directory, &wasm)?, c_exec(directory, &exec)?),
         Language::Python => (no_wasm("Python"), script(&python::joined(directory)?, &exec)?),
         Language::Java => (no_wasm("Java"), script(&java::joined(directory)?, &exec)?),
@@ -160,18 +161,41 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
-fn assemblyscript(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
-    let local = directory.join("node_modules/.bin/asc");
-    if !local.exists() && find("asc").is_none() {
-        let Some(npm) = find("npm") else { return Ok(Err("neither asc nor npm is installed".to_owned())) };
+/// Returns the path of a compiler from npm: the project's own, which is installed if the machine has none either.
+fn npm_compiler(directory: &Path, name: &str) -> anyhow::Result<MaybeBuilt> {
+    let local = directory.join("node_modules/.bin").join(name);
+    if !local.exists() {
+        if let Some(installed) = find(name) {
+            return Ok(Ok(installed));
+        }
+        let Some(npm) = find("npm") else { return Ok(Err(format!("neither {name} nor npm is installed"))) };
         run(Command::new(npm).current_dir(directory).args(["install", "--no-fund", "--no-audit"]))
-            .context("cannot install AssemblyScript")?;
+            .with_context(|| format!("cannot install {name}"))?;
     }
-    let compiler = if local.exists() { std::path::absolute(&local)? } else { PathBuf::from("asc") };
+    Ok(Ok(std::path::absolute(local)?))
+}
+
+fn assemblyscript(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
+    let compiler = match npm_compiler(directory, "asc")? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let mut command = Command::new(compiler);
     command.current_dir(directory).args(["assembly/index.ts", "-O", "--use", "abort=assembly/overtake/abort", "-o"]);
     run(command.arg(std::path::absolute(wasm)?))?;
     Ok(Ok(wasm.to_owned()))
+}
+
+fn typescript(directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
+    if find("node").is_none() {
+        return Ok(Err("node is not installed".to_owned()));
+    }
+    let compiler = match npm_compiler(directory, "tsc")? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    run(Command::new(compiler).current_dir(directory))?;
+    script(&typescript::joined(&directory.join("build/js"))?, exec)
 }
 
 /// Returns the sources in C of a folder.

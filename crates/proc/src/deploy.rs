@@ -84,7 +84,10 @@ mod tests {
         };
         let expected = "CREATE OR REPLACE MODULE \"bank\" MANIFEST 'overtake 1\nstatement s SELECT ''it''\n' \
                         ARTIFACT wasm 'AGFzbf/+' ARTIFACT exec 'IyEvYmluL3No'";
-        assert_eq!(create_module(&built), expected);
+        let statement = create_module(&built);
+        assert_eq!(statement, expected);
+        let parsed = syntax::grammar::parse(&statement).expect("a statement");
+        assert_eq!(parsed.len(), 1);
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub enum Language {
     /// AssemblyScript, a strict subset of TypeScript: a wasm module.
     #[value(name = "assemblyscript")]
     AssemblyScript,
+    /// TypeScript: a program for Node.js.
+    #[value(name = "typescript")]
+    TypeScript,
     /// C: a static executable, and a wasm module where clang or zig is installed.
     C,
     /// Python: a script.
@@ -21,14 +24,15 @@ pub enum Language {
 
 impl Language {
     /// All languages.
-    pub const ALL: [Language; 5] =
-        [Language::Rust, Language::AssemblyScript, Language::C, Language::Python, Language::Java];
+    pub const ALL: [Language; 6] =
+        [Language::Rust, Language::AssemblyScript, Language::TypeScript, Language::C, Language::Python, Language::Java];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Language::Rust => "rust",
             Language::AssemblyScript => "assemblyscript",
+            Language::TypeScript => "typescript",
             Language::C => "c",
             Language::Python => "python",
             Language::Java => "java",
@@ -40,6 +44,7 @@ impl Language {
         match self {
             Language::Rust => "Cargo.toml",
             Language::AssemblyScript => "assembly/index.ts",
+            Language::TypeScript => "main.ts",
             Language::C => "main.c",
             Language::Python => "main.py",
             Language::Java => "Main.java",
@@ -55,7 +60,7 @@ impl Language {
     pub(crate) fn sql_language(self) -> &'static str {
         match self {
             Language::Rust | Language::AssemblyScript => "wasm",
-            Language::C | Language::Python | Language::Java => "exec",
+            Language::TypeScript | Language::C | Language::Python | Language::Java => "exec",
         }
     }
 
@@ -63,10 +68,10 @@ impl Language {
     pub(crate) fn settings(self) -> &'static str {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
-            Language::Java => {
-                "\n-- A Java virtual machine needs more memory than the usual limit of 64 MB.\n\
-                 ALTER PROCEDURE transfer SET (memory_limit = '512MB');\n\
-                 ALTER FUNCTION fee SET (memory_limit = '512MB');\n"
+            Language::TypeScript | Language::Java => {
+                "\n-- A virtual machine needs more memory than the usual 64 MB, and cannot use shared memory well.\n\
+                 ALTER PROCEDURE transfer SET (memory_limit = '512MB', channel = 'unix_socket');\n\
+                 ALTER FUNCTION fee SET (memory_limit = '512MB', channel = 'unix_socket');\n"
             }
         }
     }

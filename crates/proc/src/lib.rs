@@ -17,7 +17,7 @@
 //!
 //! - SQL texts, and sections of WebAssembly: `script`, `sections`
 //! - languages and the files of a project: `language`, `project`, `template`
-//! - tools and artifacts: `tools`, `python`, `java`, `build`
+//! - tools and artifacts: `tools`, `python`, `java`, `typescript`, `build`
 //! - servers: `connection`, `scratch`
 //! - output of statements: `transcript`, `difference`
 //! - commands: `deploy`, `suite`
@@ -39,6 +39,7 @@ mod suite;
 mod template;
 mod tools;
 mod transcript;
+mod typescript;
 
 pub use arguments::{BuildArguments, DeployArguments, NewArguments, ProcCommand, TestArguments};
 pub use build::{BuiltArtifact, BuiltModule, build};

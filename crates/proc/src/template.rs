@@ -22,6 +22,8 @@ const COMMON: &[TemplateFile] = files!["example"; "schema.sql", "procedures.sql"
 const RUST: &[TemplateFile] = files!["rust"; "Cargo.toml", "src/main.rs"];
 const ASSEMBLYSCRIPT: &[TemplateFile] =
     files!["assemblyscript"; "package.json", "manifest.txt", "assembly/index.ts", "assembly/overtake.ts"];
+const TYPESCRIPT: &[TemplateFile] =
+    files!["typescript"; "package.json", "tsconfig.json", "main.ts", "overtake.ts", "node.d.ts"];
 const C: &[TemplateFile] = files!["c"; "main.c", "overtake.h", "overtake.c"];
 const PYTHON: &[TemplateFile] = files!["python"; "main.py", "overtake.py"];
 const JAVA: &[TemplateFile] = files!["java"; "Main.java", "Overtake.java"];
@@ -45,6 +47,7 @@ fn files(language: Language) -> [&'static [TemplateFile]; 2] {
     match language {
         Language::Rust => [RUST, GUEST],
         Language::AssemblyScript => [ASSEMBLYSCRIPT, &[]],
+        Language::TypeScript => [TYPESCRIPT, &[]],
         Language::C => [C, &[]],
         Language::Python => [PYTHON, &[]],
         Language::Java => [JAVA, &[]],
@@ -119,6 +122,7 @@ mod tests {
             assert_eq!(Language::of(&directory), Some(language));
             let project = crate::project::Project::open(&directory).expect("a project");
             assert_eq!((&*project.module, project.tests.len()), ("shop", 2));
+            syntax::grammar::parse(&project.procedures).expect("signatures");
             let again = create(&directory, language).expect_err("files are there");
             assert!(again.is::<Refusal>());
         }

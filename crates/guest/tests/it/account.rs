@@ -19,6 +19,7 @@ pub enum Entry {
     Echo,
     Numbers,
     Panics,
+    GoesOn,
     Unknown = 99,
 }
 

@@ -150,6 +150,17 @@ fn panics_are_failures_with_their_message() {
 }
 
 #[test]
+fn code_that_goes_on_after_an_error_makes_no_more_calls() {
+    for channel in CHANNELS {
+        let mut worker = worker(channel);
+        let mut tables = tables(&[Kind::Int8]);
+        let error = worker.invoke(Entry::GoesOn, &[&[]], &[], &mut tables).expect_err("the first error");
+        assert_eq!(error.state().0, "23505");
+        assert_eq!(tables.log, ["put 0 1 true"]);
+    }
+}
+
+#[test]
 fn a_worker_ends_with_its_socket() {
     let mut worker = worker(Channel::UnixSocket);
     assert!(worker.hang_up().success());

@@ -13,6 +13,7 @@ mod memory_copies;
 mod mixed;
 mod mpl;
 mod page;
+mod procedures;
 mod psql;
 mod reports;
 mod serve;
@@ -45,6 +46,8 @@ fn main() -> ExitCode {
             testkit::plain!(mixed::a_query_can_be_stopped_and_another_started),
             testkit::plain!(mixed::the_dense_scan_gives_q6s_answer),
             testkit::plain!(page::the_demo_works_in_a_browser),
+            testkit::plain!(procedures::new_projects_pass_their_tests),
+            testkit::plain!(procedures::a_test_that_fails_shows_the_difference),
             testkit::plain!(psql::the_demos_instances_are_databases),
             testkit::plain!(delivery::every_promised_figure_is_there),
             testkit::plain!(delivery::a_stopped_run_leaves_no_file),

@@ -104,3 +104,10 @@ fn a_project_in_assemblyscript_is_built_where_its_compiler_is_installed() {
         assert_eq!(built.missing, [(ArtifactKind::Exec, "AssemblyScript compiles to WebAssembly alone".to_owned())]);
     }
 }
+
+#[test]
+fn a_project_in_typescript_runs_where_its_compiler_is_installed() {
+    if std::process::Command::new("tsc").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        check_language(Language::TypeScript);
+    }
+}

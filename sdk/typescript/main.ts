@@ -1,0 +1,36 @@
+// Stored procedures of a bank.
+
+import * as overtake from "./overtake";
+
+const ACCOUNT = overtake.table("account", "account", ["id", "balance"]);
+
+/** Moves an amount from one account to another, and returns the payer's new balance. */
+overtake.procedure("transfer", (call, payer: bigint, payee: bigint, amount: bigint) => {
+  const batch = call.batch();
+  const from = batch.get(ACCOUNT, [payer], true);
+  const to = batch.get(ACCOUNT, [payee], true);
+  batch.run();
+  const left = balance(from()) - amount;
+  const right = balance(to()) + amount;
+  if (left < 0n) throw new overtake.SqlError("P0001", "the balance is too low");
+  batch.put(ACCOUNT, [payer, left]);
+  batch.put(ACCOUNT, [payee, right]);
+  batch.run();
+  return [left];
+});
+
+function balance(row: overtake.Row | null): bigint {
+  if (!row) throw new overtake.SqlError("P0002", "an account does not exist");
+  return row[1] as bigint;
+}
+
+/** Returns the fee of each amount: one percent, at least 1. */
+overtake.batchScalar("fee", (_call, rows) =>
+  rows.map(([amount]) => {
+    if (amount === null) return null;
+    const fee = (amount as bigint) / 100n;
+    return fee < 1n ? 1n : fee;
+  }),
+);
+
+overtake.main();
