@@ -69,7 +69,10 @@ fn unsafe_stays_in_its_rooms() {
             lines
         })
         .collect();
-    assert_none(&escapes, "unsafe code is allowed in crate preempt, in engine::raw, and where code in a sandbox is entered");
+    assert_none(
+        &escapes,
+        "unsafe code is allowed in crate preempt, in engine::raw, and where code in a sandbox is entered",
+    );
 }
 
 #[test]
