@@ -7,7 +7,7 @@
 use procs::native::NativeRuntime;
 use procs::{
     Artifact, ArtifactKind, Availability, EngineCalls, Invocation, Limits, Manifest, NativeCall, NativeModule, Runtime,
-    TableHandle, Tenant,
+    TableHandle, Tenant, wire,
 };
 use procs_conformance::{ModelEngine, built, engine};
 use procs_wasm::{WasmConfig, WasmRuntime};
@@ -103,6 +103,22 @@ fn measure(name: &str, runtime: &dyn Runtime, artifact: &Artifact, entry: u16, e
     }
 }
 
+/// Measures the byte format alone: what one invocation with one call costs without any level.
+fn measure_format(engine: &mut ModelEngine) {
+    let argument = [Datum::Int8(7)];
+    let (rows, types): ([&[Datum]; 1], _) = ([&argument], [Kind::Int8.into()]);
+    let request = [&[1, 0, 0, 0][..], &[3, 7, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let (mut bytes, mut answer) = (Vec::new(), Vec::new());
+    let (median, last) = timed(200, || {
+        for _ in 0..100 {
+            wire::put_arguments(&rows, &types, &mut bytes).expect("it fits");
+            wire::serve(engine, &request, &mut answer).expect("an answer");
+            assert_eq!(wire::result(&bytes, &types).expect("a result").len(), 1);
+        }
+    });
+    println!("format alone: {} ns (p99 {} ns)", median.as_nanos() / 100, last.as_nanos() / 100);
+}
+
 fn main() {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "../../target/tmp".to_owned());
     if std::env::current_dir().is_ok_and(|folder| !folder.join("guest").is_dir()) {
@@ -112,6 +128,7 @@ fn main() {
     let manifest = Manifest::parse(&code.manifest).expect("a manifest");
     let entry = manifest.entry("one_call").expect("an entry");
     let mut engine = engine(Kind::Int8.into());
+    measure_format(&mut engine);
     let native: Arc<dyn Runtime> = Arc::new(NativeRuntime::new(vec![Arc::new(OneCall)]));
     measure("native", &*native, &Artifact::new(ArtifactKind::Native, &b"one_call"[..]), 0, &mut engine);
     let wasm = WasmRuntime::new(WasmConfig::default()).expect("address space");

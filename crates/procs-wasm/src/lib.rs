@@ -9,10 +9,10 @@
 //! # Faults
 //!
 //! Out-of-bounds accesses and divisions by zero of compiled code fault, and wasmtime's handlers of SIGSEGV, SIGILL and
-//! SIGFPE turn them into errors. The alternative is compiled checks without any handler. They would make loops over
-//! memory slower, and wasmtime has no Spectre mitigation for them; with 4 GiB of address space behind each memory there
-//! is no check to speculate past. The handlers are safe beside those of `preempt` and the standard library, which
-//! `tests/it/signals.rs` tests:
+//! SIGFPE turn them into errors. The alternative is compiled checks without any handler. A loop over memory takes 1.9
+//! times as long with them (1.3 instead of 0.7 ns for two loads and a store), and wasmtime has no Spectre mitigation for
+//! them; with 4 GiB of address space behind each memory there is no check to speculate past. The handlers are safe
+//! beside those of `preempt` and the standard library, which `tests/it/signals.rs` tests:
 //!
 //! - Each handler passes on what is not its own, whichever was installed first. Wasmtime claims only faults whose
 //!   program counter is in compiled code; `preempt` claims only addresses of its guard pages.

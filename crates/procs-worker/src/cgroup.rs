@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped.
 
+use crate::system;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -91,8 +92,9 @@ impl Groups {
 }
 
 impl Group {
+    /// Returns the folder of the controller of memory.
     fn memory(&self) -> &Path {
-        &self.folders[0]
+        self.folders.first().map_or(Path::new("/nonexistent"), PathBuf::as_path)
     }
 
     fn limit(&self, memory: u64) -> io::Result<()> {
@@ -105,7 +107,7 @@ impl Group {
         }
         fs::write(self.memory().join("memory.limit_in_bytes"), &memory)?;
         let _ = fs::write(self.memory().join("memory.memsw.limit_in_bytes"), memory);
-        fs::write(self.folders[1].join("pids.max"), tasks)
+        self.folders.get(1).map_or(Ok(()), |pids| fs::write(pids.join("pids.max"), tasks))
     }
 
     /// Puts a process into the group.
@@ -121,8 +123,27 @@ impl Group {
         killed.is_some_and(|count| count.trim() != "0")
     }
 
-    /// Removes the group, whose processes have ended.
+    /// Returns the numbers of the processes in the group.
+    fn processes(&self) -> Vec<i32> {
+        let text = fs::read_to_string(self.memory().join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Kills all processes of the group, also those that have left the session of its worker.
+    fn kill(&self) {
+        for number in self.processes() {
+            // The number may be another process's by now, but not once the descriptor is open and it is still listed.
+            if let Ok(process) = system::process(number)
+                && self.processes().contains(&number)
+            {
+                system::kill(&process);
+            }
+        }
+    }
+
+    /// Removes the group, whose worker has been reaped. Fails as long as a process of the group has not ended.
     pub(crate) fn remove(&self) -> io::Result<()> {
+        self.kill();
         let mut result = Ok(());
         for folder in &self.folders {
             match fs::remove_dir(folder) {

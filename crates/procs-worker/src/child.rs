@@ -223,6 +223,9 @@ impl Prepared<'_> {
             confine::enter_root(&container.root, self.plan.start)?;
             confine::restrict_files(container.landlock)?;
             confine::drop_capabilities()?;
+        } else {
+            // SAFETY: a system call with a text.
+            done(unsafe { libc::chdir(c"/".as_ptr()) }.into(), 15)?;
         }
         for (resource, limit) in &self.plan.limits {
             let limit = libc::rlimit64 { rlim_cur: *limit, rlim_max: *limit };

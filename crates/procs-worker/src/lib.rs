@@ -12,7 +12,8 @@
 //!
 //! If the server may create control groups (version 1 or 2), each worker has one, which limits its memory and its
 //! processes; a worker that exceeds the memory ends with `53200`. If not, `RLIMIT_DATA` limits the memory: allocations
-//! fail, and code that crashes of that ends with `38000`.
+//! fail, code that crashes of that ends with `38000`, and a process of level `process` that leaves the session of its
+//! worker outlives it.
 //!
 //! # Level `container`
 //!

@@ -87,6 +87,15 @@ pub(crate) fn kill(process: &OwnedFd) {
     };
 }
 
+/// Returns the descriptor of a process.
+pub(crate) fn process(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
+    let descriptor = checked(descriptor as libc::c_int)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Kills the processes of a group.
 pub(crate) fn kill_group(group: i32) {
     if 1 < group {

@@ -240,6 +240,28 @@ fn a_worker_has_four_descriptors() {
     }
 }
 
+/// Goal: a process that leaves its worker's session ends with it. In a container, the kernel sees to that.
+#[test]
+fn no_process_outlives_its_worker() {
+    for subject in processes().filter(|subject| subject.level == Level::Process) {
+        if !has_groups() {
+            println!("SKIPPED: {} without control groups", subject.name);
+            continue;
+        }
+        let child = run(subject, "daemon", 0, Limits::default()).expect("a child");
+        // A zombie has ended; whoever is its parent now may not want to know.
+        let runs = || {
+            let state = std::fs::read_to_string(format!("/proc/{child}/stat"));
+            state.is_ok_and(|state| !state.contains(") Z "))
+        };
+        let begin = Instant::now();
+        while runs() {
+            assert!(begin.elapsed() < Duration::from_secs(5), "{}", subject.name);
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
 #[test]
 fn a_container_is_closed() {
     for subject in processes().filter(|subject| subject.level == Level::Container) {

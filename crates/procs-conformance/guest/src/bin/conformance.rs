@@ -42,6 +42,7 @@ module! {
         forbidden_calls;
         open_files;
         identity;
+        daemon;
     }
 }
 
@@ -237,6 +238,7 @@ mod native {
         safe fn raise(signal: c_int) -> c_int;
         safe fn getpid() -> c_int;
         safe fn getuid() -> u32;
+        safe fn setsid() -> c_int;
         safe fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
         // The arguments are such that no call reads or writes memory.
         safe fn syscall(number: i64, ...) -> i64;
@@ -314,6 +316,19 @@ mod native {
         Ok(children)
     }
 
+    /// Starts a process in another session. Returns its number.
+    pub(super) fn daemon(_call: &mut Call) -> Result<i64> {
+        match fork() {
+            0 => {
+                setsid();
+                loop {
+                    std::thread::sleep(std::time::Duration::from_secs(100));
+                }
+            }
+            child => Ok(i64::from(child)),
+        }
+    }
+
     /// Opens files until that fails. Returns their number.
     pub(super) fn descriptors(_call: &mut Call) -> Result<i64> {
         let mut all = Vec::new();
@@ -359,9 +374,13 @@ mod native {
     pub(super) fn identity(_call: &mut Call) -> Result<i64> {
         missing()
     }
+
+    pub(super) fn daemon(_call: &mut Call) -> Result<i64> {
+        missing()
+    }
 }
 
-use native::{descriptors, dies_by_signal, forbidden_calls, fork_bomb, identity, open_files};
+use native::{daemon, descriptors, dies_by_signal, forbidden_calls, fork_bomb, identity, open_files};
 
 fn leaves(call: &mut Call) -> Result<i64> {
     std::process::exit(call.argument::<i64>(0)? as i32)
