@@ -1,6 +1,7 @@
 //! Instances: workers that run invocations.
 //!
-//! **Invariant:** each message is answered, or the worker is spent. A spent worker is never sent another invocation.
+//! **Invariant:** each message is answered, or the worker is spent. A spent worker is never sent another invocation. After
+//! an error of a call, only the worker's own `FAIL` makes it ready for the next.
 
 use crate::channel::HostChannel;
 use crate::spawner::{Order, Spawner, Worker};
@@ -21,6 +22,8 @@ use types::datum::Datum;
 const OUTPUT_MAX: usize = 4 << 10;
 /// Time in which a worker may end after an error of its call.
 const GRACE: Duration = Duration::from_millis(50);
+/// Time in which a worker must end an invocation to be used again.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Standard output and error of a worker.
 struct Output {
@@ -110,6 +113,8 @@ pub(crate) struct WorkerInstance {
     /// Message for the worker.
     answer: Vec<u8>,
     is_spent: bool,
+    /// True if the code has learned of the error of its last invocation, and has ended it.
+    has_ended: bool,
 }
 
 /// Returns the error for a worker that cannot be created.
@@ -143,7 +148,7 @@ impl WorkerInstance {
         let output = Output { pipe, last: VecDeque::new() };
         let watched = Watched { worker, output, memory_max: limits.memory };
         let (request, answer) = (Vec::new(), Vec::new());
-        let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false };
+        let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false };
         let deadline = Deadline::from_now(Some(start_max));
         let watched = &mut instance.watched;
         let received = instance.channel.receive(&mut instance.request, &mut || {
@@ -160,7 +165,7 @@ impl WorkerInstance {
     fn exchange(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
         engine.look()?;
         let deadline = Deadline::from_now(invocation.limits.time);
-        let WorkerInstance { channel, watched, request, answer, .. } = self;
+        let WorkerInstance { channel, watched, request, answer, has_ended, .. } = self;
         wire::put_arguments(invocation.rows, invocation.arguments, answer)?;
         let mut kind = MessageKind::Invoke;
         loop {
@@ -185,6 +190,15 @@ impl WorkerInstance {
                 // It waits for an answer, so it learns of the error and may end by itself.
                 watched.worker.grace = GRACE;
                 channel.send(MessageKind::Abort, 0, error.message().as_bytes(), &mut || watched.look())?;
+                let patience = Deadline::from_now(Some(PATIENCE));
+                let told = channel.receive(request, &mut || {
+                    patience.map_or(Ok(()), |patience| patience.look())?;
+                    watched.look()
+                });
+                if matches!(told, Ok(MessageKind::Fail)) {
+                    watched.worker.grace = Duration::ZERO;
+                    *has_ended = true;
+                }
                 return Err(error);
             }
             kind = MessageKind::Answer;
@@ -212,8 +226,13 @@ impl Instance for WorkerInstance {
             return Err(ends::spent());
         }
         self.is_spent = true;
-        let result = self.exchange(invocation, engine)?;
-        self.is_spent = false;
-        Ok(result)
+        self.has_ended = false;
+        let result = self.exchange(invocation, engine);
+        self.is_spent = result.is_err() && !self.has_ended;
+        result
+    }
+
+    fn is_reusable(&self) -> bool {
+        !self.is_spent
     }
 }
