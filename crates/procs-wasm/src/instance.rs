@@ -6,6 +6,7 @@ use crate::faults;
 use crate::lent;
 use crate::module::{STACK_BYTES, WasmCode};
 use crate::state::{self, StoreState};
+use crate::tenants::TenantPlace;
 use procs::ends::{self, Deadline};
 use procs::format::garbled;
 use procs::wire::{self, AREA_BYTES};
@@ -23,6 +24,8 @@ pub(crate) struct WasmInstance {
     memory: Memory,
     invoke: TypedFunc<(i32, i32), i32>,
     is_spent: bool,
+    /// Given back when the instance is dropped.
+    _place: TenantPlace,
 }
 
 /// Returns the error for an epoch without a thread.
@@ -32,11 +35,11 @@ pub(crate) fn no_thread(error: &std::io::Error) -> SqlError {
 
 impl WasmInstance {
     /// Creates an instance, and runs the module's start function.
-    pub(crate) fn open(code: Arc<WasmCode>, limits: &Limits) -> SqlResult<WasmInstance> {
-        stack::with_bytes(STACK_BYTES, || WasmInstance::create(code, limits))?
+    pub(crate) fn open(code: Arc<WasmCode>, place: TenantPlace, limits: &Limits) -> SqlResult<WasmInstance> {
+        stack::with_bytes(STACK_BYTES, || WasmInstance::create(code, place, limits))?
     }
 
-    fn create(code: Arc<WasmCode>, limits: &Limits) -> SqlResult<WasmInstance> {
+    fn create(code: Arc<WasmCode>, place: TenantPlace, limits: &Limits) -> SqlResult<WasmInstance> {
         let mut store = Store::new(code.engine(), StoreState::new(limits.memory));
         store.limiter(|state| state);
         store.epoch_deadline_callback(|mut context| context.data_mut().at_epoch());
@@ -55,7 +58,7 @@ impl WasmInstance {
         }
         let state = store.data_mut();
         (state.memory, state.area) = (Some(memory), area);
-        Ok(WasmInstance { code, store, memory, invoke, is_spent: false })
+        Ok(WasmInstance { code, store, memory, invoke, is_spent: false, _place: place })
     }
 
     fn run(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {

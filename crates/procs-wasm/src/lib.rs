@@ -30,6 +30,7 @@
 //!
 //! - clock of running code: `ticker`
 //! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
+//! - shares of tenants: `tenants`
 //! - errors of wasmtime: `faults`
 //! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
@@ -40,6 +41,7 @@ mod lent;
 mod module;
 mod runtime;
 mod state;
+mod tenants;
 mod ticker;
 
 pub use runtime::{WasmConfig, WasmRuntime};

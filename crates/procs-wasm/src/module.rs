@@ -5,6 +5,7 @@
 
 use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
+use crate::tenants::Tenants;
 use crate::ticker::Ticker;
 use procs::ends;
 use procs::{Channel, Instance, Limits, Program, Tenant};
@@ -30,6 +31,7 @@ pub(crate) struct WasmShared {
     pub(crate) ticker: Ticker,
     pub(crate) linker: Linker<StoreState>,
     pub(crate) instances_max: u32,
+    pub(crate) tenants: Arc<Tenants>,
     /// Greatest memory of an instance in bytes, whatever its limit.
     pub(crate) memory_max: u64,
 }
@@ -126,11 +128,12 @@ impl WasmCode {
 }
 
 impl Program for WasmProgram {
-    fn open(&self, _tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         if channel != Channel::Direct {
             return Err(SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"wasm\"")));
         }
-        Ok(Box::new(WasmInstance::open(Arc::clone(&self.0), limits)?))
+        let place = self.0.shared.tenants.take(tenant)?;
+        Ok(Box::new(WasmInstance::open(Arc::clone(&self.0), place, limits)?))
     }
 }
 

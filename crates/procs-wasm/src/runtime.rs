@@ -2,6 +2,7 @@
 
 use crate::module::{STACK_BYTES, WasmProgram, WasmShared, linker};
 use crate::state::TABLE_MAX;
+use crate::tenants::Tenants;
 use crate::ticker::Ticker;
 use procs::ends;
 use procs::{Artifact, ArtifactKind, Availability, Level, Program, Runtime};
@@ -45,7 +46,14 @@ impl WasmRuntime {
         let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
         let ticker = Ticker::new(engine.clone());
         let WasmConfig { instances_max, memory_max } = config;
-        Ok(WasmRuntime(Arc::new(WasmShared { engine, ticker, linker, instances_max, memory_max })))
+        Ok(WasmRuntime(Arc::new(WasmShared {
+            engine,
+            ticker,
+            linker,
+            instances_max,
+            tenants: Tenants::new(instances_max),
+            memory_max,
+        })))
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Greatest time between two looks.
-const SLICE: Duration = Duration::from_millis(5);
+const SLICE: Duration = Duration::from_millis(2);
 /// Least and greatest time for which the host spins, in microseconds.
 const SPIN_US: (u32, u32) = (20, 50);
 /// Waits without spinning before it is tried again.

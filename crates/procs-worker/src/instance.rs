@@ -189,7 +189,9 @@ impl WorkerInstance {
             if let Err(error) = served.and_then(|()| wire::serve(engine, request, answer)) {
                 // It waits for an answer, so it learns of the error and may end by itself.
                 watched.worker.grace = GRACE;
-                channel.send(MessageKind::Abort, 0, error.message().as_bytes(), &mut || watched.look())?;
+                let told = error.message().as_bytes();
+                let told = told.get(..OUTPUT_MAX).unwrap_or(told);
+                channel.send(MessageKind::Abort, 0, told, &mut || watched.look())?;
                 let patience = Deadline::from_now(Some(PATIENCE));
                 let told = channel.receive(request, &mut || {
                     patience.map_or(Ok(()), |patience| patience.look())?;

@@ -4,6 +4,7 @@
 //! at each engine call.
 
 use crate::calls::EngineCalls;
+use crate::ends::Deadline;
 use crate::level::{ArtifactKind, Channel, Level};
 use crate::manifest::Manifest;
 use crate::runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime, Tenant};
@@ -99,8 +100,10 @@ impl Program for NativeProgram {
 impl Instance for NativeProgram {
     fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
         let mut all = Vec::with_capacity(invocation.rows.len());
+        let deadline = Deadline::from_now(invocation.limits.time);
         for arguments in invocation.rows {
             engine.look()?;
+            deadline.map_or(Ok(()), |deadline| deadline.look())?;
             let row = self.0.call(NativeCall { entry: invocation.entry, arguments }, engine)?;
             if !row.is_empty() {
                 all.push(row);

@@ -7,6 +7,7 @@ use crate::calls::EngineCalls;
 use crate::level::{ArtifactKind, Channel, Level};
 use sha2::{Digest, Sha256};
 use statement::error::SqlResult;
+use statement::pulse;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,20 @@ impl Artifact {
         let bytes = bytes.into();
         let digest = Sha256::digest(&bytes).into();
         Artifact { kind, bytes, digest }
+    }
+
+    /// Creates an artifact for a statement, which may be cancelled meanwhile.
+    ///
+    /// # Errors
+    /// Those of the statement's pulse.
+    pub fn for_statement(kind: ArtifactKind, bytes: impl Into<Arc<[u8]>>) -> SqlResult<Artifact> {
+        let bytes = bytes.into();
+        let mut digest = Sha256::new();
+        for slice in bytes.chunks(pulse::SLICE) {
+            pulse::tick(slice.len())?;
+            digest.update(slice);
+        }
+        Ok(Artifact { kind, bytes, digest: digest.finalize().into() })
     }
 
     /// Returns the kind.

@@ -105,7 +105,10 @@ fn rows_of(
         return Err(garbled(&format!("rows of {width} columns instead of {}", columns.len())));
     }
     for _ in 0..count {
-        // A row without columns takes no bytes, so their number bounds nothing.
+        // A row without columns takes no bytes, so that their number has no bound.
+        if columns.is_empty() && 1 < count {
+            return Err(garbled("several rows without columns"));
+        }
         pulse::tick(pulse::ITEM)?;
         each(columns.iter().map(|column| reader.datum(*column)).collect::<SqlResult<_>>()?)?;
     }
@@ -246,7 +249,7 @@ fn next(engine: &mut dyn EngineCalls, cursor: CursorHandle, count: u32, answer: 
         }
         answer.truncate(before);
         // The row waits for an answer of its own, unless this one has nothing else.
-        if rows == 0 { Err(too_large("a row")) } else { Ok(ControlFlow::Break(())) }
+        if rows == 0 && begin == 0 { Err(too_large("a row")) } else { Ok(ControlFlow::Break(())) }
     })?;
     if let Some(place) = answer.get_mut(begin..begin + 4) {
         place.copy_from_slice(&rows.to_le_bytes());

@@ -10,6 +10,7 @@ use engine::Isolation;
 use stage::Class;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use types::forms::Forms;
 
@@ -396,11 +397,13 @@ impl Settings {
         }
         let before = std::mem::replace(&mut self.values[at], value);
         self.hot = StatementSettings::of(&self.values);
-        self.version += 1;
+        // One counter for all: copies that have changed differently have different versions.
+        static VERSION: AtomicU64 = AtomicU64::new(0);
+        self.version = 1 + VERSION.fetch_add(1, Ordering::Relaxed);
         before
     }
 
-    /// Returns the version. While it stays the same, all values do.
+    /// Returns the version. Settings and their copies with the same version have the same values.
     pub fn version(&self) -> u64 {
         self.version
     }

@@ -154,17 +154,30 @@ const SET_UP: &str = "
         entry broken
         entry twice
         entry divide$$ artifact native 'bank';
+    create module plain manifest $$overtake 1
+        table accounts accounts (id, balance)
+        entry transfer
+        entry total
+        entry all
+        entry raise
+        entry half
+        entry plus
+        entry forge
+        entry raise_all
+        entry broken
+        entry twice
+        entry divide$$ artifact native 'bank';
     create function transfer(int, int, bigint) returns bigint language native as 'bank';
     create function total(out sum bigint, out count bigint) language native stable as 'bank', 'total';
     create function all_accounts() returns table (id int, balance bigint) language native as 'bank', 'all';
     create procedure half() language native as 'bank', 'half';
-    create function plus(int, int) returns int language native immutable strict as 'bank';
+    create function plus(int, int) returns int language native immutable strict as 'plain';
     create function raised(int) returns int language native as 'bank', 'raise';
     create function forge() returns int language native as 'bank', 'forge';
     create function raise_all(bigint) returns bigint language native as 'bank', 'raise_all';
     create function stable_raise(bigint) returns bigint language native stable as 'bank', 'raise_all';
     create function broken() returns int language native as 'bank', 'broken';
-    create function divide(int) returns int language native immutable strict as 'bank';
+    create function divide(int) returns int language native immutable strict as 'plain';
     create procedure twice() language native as 'bank', 'twice';";
 
 /// Rows as text, or the error's code and message.
@@ -302,6 +315,19 @@ fn calls_for_many_rows_are_as_calls_one_by_one() {
         ("select count(*) from n where x <> 0 and divide(x) = 50", "1"),
         ("select count(divide(nullif(x, 0))) from n", "6000"),
         ("select sum(divide(x)) filter (where x = 4) from n where x between 1 and 10", "25"),
+        ("select divide(x) from (values (1), (2), (0)) v(x) where 10 / x > 0 limit 2", "100 50"),
+        ("create sequence s; select plus(nextval('s')::int, 0), plus(nextval('s')::int, 0) from n limit 2", "1,2 3,4"),
+        ("select sum(case when plus(x, 0) > 0 then divide(x) end) from n", "482"),
+        ("select coalesce(plus(x, null), plus(x, 1)) from n where x = 3", "4"),
+        (
+            "select (select sum(plus(m.x, n.x)) from n m where m.x between 1 and 3) from n where x in (1, 2) order by x",
+            "9 12",
+        ),
+        (
+            "create function once(int) returns int language sql stable as 'select plus($1, 1) + plus($1, 2) + $1';
+             select sum(case x + 1 when 1 then 0 else once(x) end) from n where x between -1 and 1",
+            "6",
+        ),
         ("select x, sum(plus(x, 1)) from n where x < -2998 group by x order by x", "-3000,-2999 -2999,-2998"),
     ] {
         assert_eq!(shown(session, statement), wanted, "{statement}");
@@ -326,7 +352,7 @@ fn limits_end_a_call() {
         ("alter function all_accounts reset (row_limit); select count(*) from all_accounts()", "3"),
         (
             "alter function plus set (isolation = 'wasm')",
-            "0A000 isolation level \"wasm\" for module \"bank\" is not supported",
+            "0A000 isolation level \"wasm\" for module \"plain\" is not supported",
         ),
         (
             "alter function plus set (isolation = 'strong')",
@@ -336,6 +362,7 @@ fn limits_end_a_call() {
             "alter function plus set (channel = 'unix_socket')",
             "22023 isolation level \"native\" has no channel \"unix_socket\"",
         ),
+        ("alter function plus set (memory_limit = '8MB')", "0A000 a memory limit of native code is not supported"),
         (
             "alter function plus set (memory_limit = '1MB')",
             "22023 1024 kB is outside the valid range for parameter \"memory_limit\" (4096 kB .. 2097152 kB)",
@@ -346,12 +373,12 @@ fn limits_end_a_call() {
             "42809 function \"s\" is written in SQL",
         ),
         (
-            "alter function plus set (time_limit = '2s', memory_limit = '8MB'); select isolation, channel, time_limit_ms, memory_limit from overtake.isolated_routines where name = 'plus'",
+            "alter function plus set (time_limit = '2s', row_limit = 9); select isolation, channel, time_limit_ms, memory_limit from overtake.isolated_routines where name = 'plus'",
             "42P01 relation \"overtake.isolated_routines\" does not exist",
         ),
         (
             "select pg_get_functiondef('plus'::regproc)",
-            "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n IMMUTABLE STRICT\n SET (time_limit = '2000ms', memory_limit = '8192kB')\nAS 'bank', 'plus'\n",
+            "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n IMMUTABLE STRICT\n SET (time_limit = '2000ms', row_limit = '9')\nAS 'plain', 'plus'\n",
         ),
         (
             "select lanname, lanpltrusted from pg_proc p join pg_language l on l.oid = prolang where proname = 'plus'",

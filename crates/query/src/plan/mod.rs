@@ -40,10 +40,10 @@ pub use types::ops::Eval;
 /// Function of a cast; it receives the target type.
 pub use types::ops::casts::CastEval;
 use types::{Kind, SqlType};
-pub use walk::{Child, children_of_expr, children_of_plan, rewrite, substitute, visit};
+pub use walk::{Child, children_of_expr, children_of_plan, is_volatile_plan, rewrite, substitute, visit};
 pub(crate) use walk::{
     ChildMut, children_of_expr_mut, children_of_group, children_of_plan_mut, children_of_steps, has_working,
-    is_volatile_plan, move_inward, rewrite_plan, visit_plan,
+    move_inward, rewrite_plan, visit_plan,
 };
 pub use window::{Exclude, Frame, FrameBound, FrameUnit, RangeSteps, WindowCall, WindowFunction};
 /// Column of a result.

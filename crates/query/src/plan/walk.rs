@@ -551,7 +551,7 @@ pub(crate) fn visit_plan(plan: &Plan, depth: usize, look: &mut dyn FnMut(&Expr, 
 }
 
 /// True if a plan contains a volatile expression.
-pub(crate) fn is_volatile_plan(plan: &Plan) -> bool {
+pub fn is_volatile_plan(plan: &Plan) -> bool {
     let mut found = false;
     let _ = exprs_of(plan, 0, &mut |part, _| {
         found |= part.is_volatile();

@@ -1,13 +1,14 @@
 //! Stored code that a session calls: planned calls of its modules, and instances.
 //!
 //! **Invariant:** an instance is used by one session only, as one role, and by one invocation at a time; one whose
-//! invocation has failed is dropped, unless it can go on. Calls are planned by the catalog, the path, the settings and the role that they
-//! are used with, which has the rights that they need.
+//! invocation has failed is dropped, unless it can go on. Calls are planned by the catalog, the path, the settings and
+//! the role that they are used with, which has the rights that they need. Planning calls no routine, so it may happen
+//! under the lock of a call's place.
 
 use super::Env;
 use super::routines::KeptVersions;
 use catalog::rights::Rights;
-use catalog::{CatalogState, Module, Routine, TableInfo};
+use catalog::{CatalogState, Constraint, ConstraintKind, Module, Routine, TableInfo};
 use locked::Locked;
 use procs::runtimes::IdleInstances;
 use procs::{
@@ -24,6 +25,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Greatest number of modules whose calls a session keeps.
 const MODULES_MAX: usize = 100;
+/// Greatest number of settings for which the calls of a module are kept.
+const SETTINGS_MAX: usize = 4;
 /// Greatest number of instances that a session keeps.
 const INSTANCES_MAX: usize = 16;
 /// Greatest number of notices of one statement.
@@ -37,7 +40,7 @@ pub(crate) struct SessionCode {
     runtimes: Arc<Runtimes>,
     /// Stage clock of the session; `None` for a query that goes on beside it.
     clock: Mutex<Option<Arc<StageClock>>>,
-    modules: Mutex<HashMap<(u32, Arc<str>), KeptModule>>,
+    modules: Mutex<HashMap<(u32, Arc<str>), Vec<KeptModule>>>,
     instances: Arc<KeptInstances>,
     /// True if the server knows of the instances.
     are_known: AtomicBool,
@@ -204,17 +207,19 @@ impl SessionCode {
         let versions = KeptVersions::new(catalog, env);
         let key = (module.oid, Arc::clone(&env.user));
         let mut modules = self.modules.locked_anyway();
-        if let Some(kept) = modules.get(&key)
-            && kept.versions == versions
-            && *kept.code.path == *path
-        {
+        if MODULES_MAX <= modules.len() && !modules.contains_key(&key) {
+            modules.clear();
+        }
+        let all = modules.entry(key).or_default();
+        if let Some(kept) = all.iter().find(|kept| kept.versions == versions && *kept.code.path == *path) {
             return Ok(Arc::clone(&kept.code));
         }
         let code = Arc::new(ModuleCode::new(module, path));
-        if MODULES_MAX <= modules.len() {
-            modules.clear();
+        // Routines of one module may have settings of their own.
+        if SETTINGS_MAX <= all.len() {
+            all.remove(0);
         }
-        modules.insert(key, KeptModule { versions, code: Arc::clone(&code) });
+        all.push(KeptModule { versions, code: Arc::clone(&code) });
         Ok(code)
     }
 
@@ -307,6 +312,22 @@ fn isolation_of(level: Level) -> IsolationLevel {
     }
 }
 
+/// Refuses a table whose rows must hold more than its columns and keys say: code without SQL would not check it.
+///
+/// # Errors
+/// `0A000`
+fn refuse_constraints(table: &TableInfo, scope: CallScope<'_>) -> SqlResult<()> {
+    let is_checked = |constraint: &Constraint| match constraint.what {
+        ConstraintKind::Check(_) | ConstraintKind::ForeignKey(_) => true,
+        ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => false,
+    };
+    if !table.constraints.iter().any(is_checked) && scope.catalog.referencing(table.oid).next().is_none() {
+        return Ok(());
+    }
+    let what = format_args!("direct access of native code to table \"{}\"", table.name);
+    Err(SqlError::unsupported(what).detail("The table has checks, or foreign keys from it or to it."))
+}
+
 /// Returns the error for a module that does not exist.
 pub(crate) fn no_module(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("module \"{name}\" does not exist"))
@@ -384,6 +405,7 @@ impl ModuleCode {
         let mut made = DirectTables { engine: Vec::new(), puts: Vec::new() };
         for number in 0..self.module.manifest.tables.len() {
             let table = self.table(TableHandle(number as u16), scope)?;
+            refuse_constraints(&table.table.table, scope)?;
             table.call(TableCall::Delete, scope)?;
             let put = table.call(TableCall::Put { is_new: false }, scope)?;
             made.engine.push(Arc::clone(&table.table.table.table));

@@ -70,14 +70,29 @@ impl Ddl<'_> {
                 // The name must be one that the server has.
                 self.run.env.code.runtimes().program(Level::Native, &Artifact::new(kind, bytes.clone()))?;
             }
-            artifacts.push(Artifact::new(kind, bytes));
+            artifacts.push(Artifact::for_statement(kind, bytes)?);
         }
         Ok(artifacts)
     }
 
     /// Checks that the routines of a module still have their entries and artifacts.
     fn check_users(&self, module: &Module) -> SqlResult<()> {
-        self.state.routines_of_module(&module.name).try_for_each(|routine| check_code(routine, module))
+        for routine in self.state.routines_of_module(&module.name) {
+            check_code(routine, module)?;
+            if routine.is_security_definer {
+                // New code would have the rights of that role.
+                self.check_routine_owner(routine, &routine.name)?;
+            }
+            self.load(routine, module)?;
+        }
+        Ok(())
+    }
+
+    /// Loads the code of a routine, once for all sessions that call it.
+    fn load(&self, routine: &Routine, module: &Module) -> SqlResult<()> {
+        let Some((level, _)) = routine.level() else { return Ok(()) };
+        let Some(artifact) = module.artifact(level.artifact()) else { return Ok(()) };
+        self.run.env.code.runtimes().program(level, artifact).map(drop)
     }
 
     /// Checks that a new or changed routine can run: its module has the entry, and an artifact for its level.
@@ -89,13 +104,7 @@ impl Ddl<'_> {
         let module = self.state.module(name).ok_or_else(|| no_module(name))?;
         self.check_module_owner(module)?;
         check_code(routine, module)?;
-        if let Some((level, _)) = routine.level()
-            && let Some(artifact) = module.artifact(level.artifact())
-        {
-            // Compiled once, whatever the number of sessions that call it.
-            self.run.env.code.runtimes().program(level, artifact)?;
-        }
-        Ok(())
+        self.load(routine, module)
     }
 
     /// Checks that the current role may define routines in a language.

@@ -3,7 +3,9 @@
 //! Each call that the code makes is a statement: in a volatile routine a command of its own, with a snapshot of its own
 //! at READ COMMITTED, as those of routines in SQL are; in any other it reads what the calling statement reads.
 //!
-//! **Invariant:** code reaches rows only by the planned calls of its module, as the role that calls.
+//! **Invariant:** code in a sandbox reaches rows only by the planned calls of its module, as the role that calls. Linked
+//! code may also use the tables of its module without SQL, if the role may read and write them and they have neither
+//! checks nor foreign keys.
 
 use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
@@ -11,6 +13,7 @@ use crate::context::{ModuleCode, PlannedTable, no_cursor};
 use catalog::rights::role_named;
 use catalog::{Routine, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
+use procs::ends::Deadline;
 use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, Level, NoticeLevel, StatementHandle, TableHandle, Tenant,
 };
@@ -39,6 +42,8 @@ struct CodeCalls<'r, 'a> {
     cursors: HashMap<u32, CodeCursor>,
     last_cursor: u32,
     emitted: Vec<Box<[Datum]>>,
+    /// End of the invocation by the routine's own limit.
+    deadline: Option<Deadline>,
     /// Rows that calls may still read, change or emit.
     rows_left: Option<u64>,
 }
@@ -65,12 +70,14 @@ impl Run<'_> {
         if rows.is_empty() && !routine.is_set && routine.result != RoutineResult::Nothing {
             return each(&self.nulls(routine));
         }
+        let mut flow = Flow::Continue(());
         for row in rows {
-            if each(&row)?.is_break() {
-                return Ok(Flow::Break(()));
+            self.give_back(MemoryUse::Results, bytes_of(&row));
+            if flow.is_continue() {
+                flow = each(&row)?;
             }
         }
-        Ok(Flow::Continue(()))
+        Ok(flow)
     }
 
     /// Runs the code of a function that returns a value, for many rows of arguments.
@@ -83,7 +90,9 @@ impl Run<'_> {
             let error = SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message);
             return Err(of_code(error, routine));
         }
-        Ok(returned.into_iter().map(|row| row.into_vec().pop().unwrap_or_default()).collect())
+        let bytes = returned.iter().map(|row| bytes_of(row)).sum();
+        self.give_back(MemoryUse::Results, bytes);
+        Ok(returned.into_iter().map(|row| row.into_vec().into_iter().next().unwrap_or_default()).collect())
     }
 
     /// Runs the code of a routine, and returns the rows of its result.
@@ -108,6 +117,7 @@ impl Run<'_> {
             cursors: HashMap::new(),
             last_cursor: 0,
             emitted: Vec::new(),
+            deadline: Deadline::from_now(limits.time),
             rows_left: limits.rows,
         };
         // Code in another process does not use this thread's processor.
@@ -128,7 +138,9 @@ impl Run<'_> {
         }
         let returned = invoked?;
         let mut all = std::mem::take(&mut calls.emitted);
+        drop(calls);
         for row in returned {
+            check_values(&row, &result)?;
             self.keep(MemoryUse::Results, &row)?;
             all.push(row.into());
         }
@@ -188,6 +200,9 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         parameters: &[Datum],
         body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<R> {
+        if let Some(deadline) = &self.deadline {
+            deadline.look()?;
+        }
         let clock = self.clock.as_deref();
         let before = clock.map(|clock| clock.enter(Stage::Run));
         let ran = match self.routine.volatility {
@@ -216,19 +231,25 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
                 *left = fewer;
                 Ok(())
             }
-            None => {
-                let most = self.routine.isolation.limits.rows.unwrap_or_default();
-                let message = format!("routine \"{}\" exceeded its limit of {most} rows", self.routine.name);
-                Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
-            }
+            None => Err(self.too_many_rows()),
         }
+    }
+
+    fn too_many_rows(&self) -> SqlError {
+        let most = self.routine.isolation.limits.rows.unwrap_or_default();
+        let message = format!("routine \"{}\" exceeded its limit of {most} rows", self.routine.name);
+        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
     }
 
     /// Runs a query or a change, and keeps its rows for a cursor.
     fn open(&mut self, call: &PlannedCall, parameters: &[Datum]) -> SqlResult<Executed> {
         let mut rows = VecDeque::new();
+        let left = self.rows_left;
         let changed = self.command(call, parameters, |run| {
             run.body_rows(&call.statement, &mut |row| {
+                if left.is_some_and(|left| left <= rows.len() as u64) {
+                    return Err(self.too_many_rows());
+                }
                 self.run.keep(MemoryUse::Results, row)?;
                 rows.push_back(row.into());
                 Ok(Flow::Continue(()))
@@ -245,6 +266,24 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         self.cursors.insert(self.last_cursor, CodeCursor { columns: Arc::clone(columns), rows });
         Ok(Executed { rows: count, cursor: Some(CursorHandle(self.last_cursor)) })
     }
+}
+
+impl Drop for CodeCalls<'_, '_> {
+    fn drop(&mut self) {
+        let of_cursors = self.cursors.values().flat_map(|cursor| &cursor.rows);
+        let bytes = of_cursors.chain(&self.emitted).map(|row| bytes_of(row)).sum();
+        self.run.give_back(MemoryUse::Results, bytes);
+    }
+}
+
+/// Checks a row that linked code has made: its width, and the types of its values.
+fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
+    let is_value = |(value, of): (&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
+    if row.len() == kinds.len() && row.iter().zip(kinds).all(is_value) {
+        return Ok(());
+    }
+    let message = "the routine broke the protocol: a row has other columns than declared";
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
 }
 
 impl EngineCalls for CodeCalls<'_, '_> {
@@ -278,6 +317,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()> {
+        check_values(row, &self.table(table)?.table.columns)?;
         let call = self.table_call(table, TableCall::Put { is_new })?;
         self.command(&call, row, |run| run.body_rows(&call.statement, &mut |_| Ok(Flow::Continue(()))))?;
         self.count(1)
@@ -337,6 +377,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
             let message = format!("routine \"{}\" does not return a set", self.routine.name);
             return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
         }
+        check_values(row, &self.result)?;
         self.count(1)?;
         self.run.keep(MemoryUse::Results, row)?;
         self.emitted.push(row.into());
@@ -348,10 +389,18 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn look(&self) -> SqlResult<()> {
+        if let Some(deadline) = &self.deadline {
+            deadline.look()?;
+        }
         pulse::look()
     }
 
     fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool> {
+        if self.routine.volatility != Volatility::Volatile {
+            let message = "direct access to tables is not allowed in a non-volatile function";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.look()?;
         let tables = self.code.direct(self.scope())?;
         for (table, put) in &tables.puts {
             for one in &put.statement.uses {
