@@ -43,20 +43,23 @@ pub(crate) fn message(error: &DbError) -> String {
 }
 
 fn rows(messages: &[SimpleQueryMessage], out: &mut String) {
-    let mut has_columns = false;
+    let (mut has_columns, mut rows) = (false, 0_u64);
     for message in messages {
         // Writing to a text cannot fail.
         let _ = match message {
             SimpleQueryMessage::RowDescription(columns) => {
-                has_columns = true;
+                (has_columns, rows) = (true, 0);
                 let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
                 writeln!(out, "{}", names.join("|"))
             }
             SimpleQueryMessage::Row(row) => {
+                rows += 1;
                 let values: Vec<&str> = (0..row.len()).map(|at| row.get(at).unwrap_or("NULL")).collect();
                 writeln!(out, "{}", values.join("|"))
             }
             SimpleQueryMessage::CommandComplete(count) => {
+                // The tag of CALL has no number.
+                let count = if has_columns { &rows } else { count };
                 let plural = if *count == 1 { "" } else { "s" };
                 if has_columns {
                     writeln!(out, "({count} row{plural})")

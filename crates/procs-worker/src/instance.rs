@@ -234,6 +234,10 @@ impl Instance for WorkerInstance {
         result
     }
 
+    fn is_alive(&self) -> bool {
+        self.watched.worker.exit().is_none()
+    }
+
     fn is_reusable(&self) -> bool {
         !self.is_spent
     }

@@ -149,6 +149,11 @@ pub trait Instance: Send {
     /// code crashes; `39000` if it breaks the protocol.
     fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>>;
 
+    /// Returns false if the instance has ended while nobody used it.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
     /// Returns true if the instance can run another invocation although its last one has failed: the code has learned
     /// of the error, and has ended by itself. A statement that waits for a lock fails so, and begins again.
     fn is_reusable(&self) -> bool {

@@ -14,6 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use types::forms::Forms;
 
+/// Severities of messages, the least important first, in the order of `client_min_messages`.
+const SEVERITIES: [&str; 9] = ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
+/// Returns the place of a severity among all.
+fn importance(severity: &str) -> usize {
+    let severity = if severity.eq_ignore_ascii_case("debug") { "debug2" } else { severity };
+    SEVERITIES.iter().position(|one| one.eq_ignore_ascii_case(severity)).unwrap_or(SEVERITIES.len())
+}
+
 /// Result of `version()`.
 pub const VERSION: &str = concat!(
     "PostgreSQL 15.0 (Overtake ",
@@ -448,11 +457,8 @@ impl Settings {
 
     /// Returns true if the client is sent messages of a severity: `client_min_messages`.
     pub fn sends(&self, severity: &str) -> bool {
-        match self.show("client_min_messages") {
-            Ok("error") => false,
-            Ok("warning") => severity == "WARNING",
-            _ => true,
-        }
+        // INFO is what the client has asked for.
+        severity == "INFO" || importance(self.show("client_min_messages").unwrap_or_default()) <= importance(severity)
     }
 
     /// Returns all settings, for `SHOW ALL`: name, value, description.

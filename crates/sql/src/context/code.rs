@@ -29,8 +29,10 @@ const MODULES_MAX: usize = 100;
 const SETTINGS_MAX: usize = 4;
 /// Greatest number of instances that a session keeps.
 const INSTANCES_MAX: usize = 16;
-/// Greatest number of notices of one statement.
-const NOTICES_MAX: usize = 10_000;
+/// Greatest number of bytes of the notices of one statement: they are kept until it has ended.
+const NOTICES_MAX: usize = 1 << 20;
+/// Bytes of a notice besides its text.
+const NOTICE_BYTES: usize = 128;
 
 /// Severity and text of a notice.
 pub(crate) type CodeNotice = (&'static str, SqlError);
@@ -153,7 +155,10 @@ impl SessionCode {
     }
 
     /// Adds a notice to those that the client receives when the statement has ended.
-    pub(crate) fn notice(&self, level: NoticeLevel, message: &str) {
+    ///
+    /// # Errors
+    /// `54000` for too many of them.
+    pub(crate) fn notice(&self, level: NoticeLevel, message: &str) -> SqlResult<()> {
         let severity = match level {
             NoticeLevel::Debug => "DEBUG1",
             NoticeLevel::Log => "LOG",
@@ -168,10 +173,14 @@ impl SessionCode {
             }
         };
         let mut notices = self.notices.locked_anyway();
-        if notices.len() < NOTICES_MAX {
-            notices.push((severity, SqlError::new(state, message)));
-            self.has_notices.store(true, Relaxed);
+        let bytes = notices.iter().map(|(_, notice)| notice.message().len() + NOTICE_BYTES).sum::<usize>();
+        if NOTICES_MAX < bytes + message.len() {
+            let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
+        notices.push((severity, SqlError::new(state, message)));
+        self.has_notices.store(true, Relaxed);
+        Ok(())
     }
 
     /// Returns the number of notices so far.
@@ -249,7 +258,8 @@ impl SessionCode {
             let at = instances.iter().position(|(of, _)| *of == key);
             at.map(|at| instances.remove(at).1)
         };
-        let mut instance = match kept {
+        // A process may have been killed while it was idle.
+        let mut instance = match kept.filter(|kept| kept.is_alive()) {
             Some(kept) => kept,
             None => self.opened(level, artifact, (tenant, channel), &limits)?,
         };

@@ -137,6 +137,9 @@ impl Run<'_> {
             clock.restore(before);
         }
         let returned = invoked?;
+        if routine.is_set {
+            calls.count(returned.len() as u64)?;
+        }
         let mut all = std::mem::take(&mut calls.emitted);
         drop(calls);
         for row in returned {
@@ -368,8 +371,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {
-        self.run.env.code.notice(level, message);
-        Ok(())
+        self.run.env.code.notice(level, message)
     }
 
     fn emit(&mut self, row: &[Datum]) -> SqlResult<()> {
