@@ -34,6 +34,9 @@ const NOTICES_MAX: usize = 1 << 20;
 /// Bytes of a notice besides its text.
 const NOTICE_BYTES: usize = 128;
 
+/// OID of a module, and name of the role that calls it.
+type ModuleKey = (u32, Arc<str>);
+
 /// Severity and text of a notice.
 pub(crate) type CodeNotice = (&'static str, SqlError);
 
@@ -42,7 +45,7 @@ pub(crate) struct SessionCode {
     runtimes: Arc<Runtimes>,
     /// Stage clock of the session; `None` for a query that goes on beside it.
     clock: Mutex<Option<Arc<StageClock>>>,
-    modules: Mutex<HashMap<(u32, Arc<str>), Vec<KeptModule>>>,
+    modules: Mutex<HashMap<ModuleKey, Vec<KeptModule>>>,
     instances: Arc<KeptInstances>,
     /// True if the server knows of the instances.
     are_known: AtomicBool,

@@ -118,11 +118,11 @@ impl Run<'_> {
     }
 
     /// Passes the rows of a plan to `each`, which evaluates these expressions over each row.
-    pub(super) fn rows_for<'e>(
+    pub(super) fn rows_for(
         &self,
         input: &Plan,
         outer: Option<&RowStack<'_>>,
-        exprs: &mut dyn Iterator<Item = &'e Expr>,
+        exprs: &mut dyn Iterator<Item = &Expr>,
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let calls = if self.catalog.has_no_routines() { Vec::new() } else { self.calls_of(exprs) };
