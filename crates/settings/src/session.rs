@@ -15,7 +15,8 @@ use std::time::Duration;
 use types::forms::Forms;
 
 /// Severities of messages, the least important first, in the order of `client_min_messages`.
-const SEVERITIES: [&str; 9] = ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+const SEVERITIES: [&str; 10] =
+    ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error"];
 
 /// Returns the place of a severity among all.
 fn importance(severity: &str) -> usize {
