@@ -14,9 +14,7 @@ use catalog::rights::role_named;
 use catalog::{Routine, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
-use procs::{
-    CursorHandle, EngineCalls, Executed, Invocation, Level, NoticeLevel, StatementHandle, TableHandle, Tenant,
-};
+use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant};
 use query::bind::result_kinds;
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
@@ -120,15 +118,7 @@ impl Run<'_> {
             deadline: Deadline::from_now(limits.time),
             rows_left: limits.rows,
         };
-        // Code in another process does not use this thread's processor.
-        let is_away = match routine.level() {
-            None | Some((Level::Native | Level::Wasm, _)) => false,
-            Some((Level::Process | Level::Container | Level::Gvisor | Level::Vm, _)) => true,
-        };
-        let before = calls.clock.as_deref().map(|clock| match is_away {
-            true => clock.enter_away(Stage::Crossing),
-            false => clock.enter(Stage::Crossing),
-        });
+        let before = calls.clock.as_deref().map(|clock| clock.enter(Stage::Crossing));
         let invoked = self
             .env
             .code
