@@ -3,7 +3,7 @@
 //! A *module* is code with a [`manifest`]: tables, statements and entries, each known by its number. It has one
 //! artifact for each way in which it can run (a wasm module, an executable, a name in the native registry). A *level*
 //! of isolation runs an artifact; a *channel* carries its calls. Every level but `native` speaks one byte format
-//! ([`format`](crate::format), [`wire`]), so that code can move from one level to another.
+//! ([`mod@format`], [`wire`]), so that code can move from one level to another.
 //!
 //! **Invariant:** code at every level reaches the engine through [`EngineCalls`] alone, whose implementation checks the
 //! rights of the caller. Nothing that the code has sent is trusted: each number is looked up, each length is bounded,
