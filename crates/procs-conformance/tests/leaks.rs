@@ -17,7 +17,7 @@ use types::Kind;
 /// Invocations over each channel; together 1,000 for each level.
 const ROUNDS: u32 = 500;
 
-/// What this process has: descriptors, mappings, threads, children.
+/// Descriptors, mappings, threads and children of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holdings {
     descriptors: usize,

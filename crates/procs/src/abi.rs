@@ -1,4 +1,4 @@
-//! How sandboxed code is entered, and how it calls: names and layouts that both sides must know.
+//! Names and layouts by which sandboxed code is entered and calls, which both sides must know.
 //!
 //! The contents of the exchange area are those of [`wire`](crate::wire), whatever carries them.
 //!

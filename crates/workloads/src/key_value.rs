@@ -14,7 +14,7 @@ const ADD: StatementHandle = StatementHandle(0);
 
 /// Native module `key_value`.
 ///
-/// Its entries take an array of keys and make a call for each: `read`, `update`, and `mix`, which updates each fifth.
+/// The entries take an array of keys and make a call for each: `read`, `update`, and `mix`, which updates each fifth.
 /// They return the last value that was read, or the number of rows that were updated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyValueModule;
@@ -42,7 +42,8 @@ impl NativeModule for KeyValueModule {
             let is_update = match call.entry {
                 0 => false,
                 1 => true,
-                _ => number.is_multiple_of(UPDATE_EVERY),
+                2 => number.is_multiple_of(UPDATE_EVERY),
+                entry => return Err(procs::format::garbled(&format!("{entry} is the number of no entry"))),
             };
             last = if is_update { update(engine, key)? } else { read(engine, key)? };
         }

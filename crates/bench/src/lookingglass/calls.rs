@@ -15,7 +15,7 @@ use procs::{Runtime, Runtimes};
 use procs_wasm::{WasmConfig, WasmRuntime};
 use procs_worker::WorkerConfig;
 use settings::Connect;
-use sql::session::{Database, Outcome, Session, Statement, Step};
+use sql::session::{Database, Session, Statement, Step};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,7 +186,7 @@ fn execute(session: &mut Session, statement: &Arc<Statement>, values: Vec<Datum>
     loop {
         match session.execute(&mut portal).map_err(ended)? {
             Step::Parked(parked) => parked.wait(),
-            Step::Done(Outcome::Rows(..) | _) => break,
+            Step::Done(_) => break,
             Step::CopyIn(_) | Step::CopyOut(_) => anyhow::bail!("COPY is not expected"),
         }
     }

@@ -1,4 +1,4 @@
-//! What else the machine did: load, time that the host of the virtual machine took, and the cost of waking a thread.
+//! Load of the machine, time that the host of the virtual machine took, and the cost of waking a thread.
 
 use crate::report::Report;
 use crate::wire::mixed::host::steal_of;

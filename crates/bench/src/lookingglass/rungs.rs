@@ -16,7 +16,7 @@ pub enum Way {
     Statements,
     /// Several statements are sent before their answers are read, where no value of one is needed for another.
     Pipelined,
-    /// So many statements outside of blocks are on the way at once.
+    /// Statements outside of blocks, so many of them on the way at once.
     Deep(usize),
     /// One call of a stored function, whose name ends with the key of its rung.
     Call,
@@ -28,7 +28,7 @@ pub struct Rung {
     pub key: &'static str,
     /// Title in tables.
     pub title: &'static str,
-    /// How it invokes a transaction.
+    /// Way of invoking a transaction.
     pub way: Way,
     /// Makes what the rung needs in the server; returns the reason if the server does not have it.
     set_up: fn(&Control, &MeasuredServer) -> anyhow::Result<Option<String>>,

@@ -52,7 +52,21 @@ pub(crate) struct SessionCode {
     /// Strongest level at which code ran since the last booking: an [`IsolationLevel`].
     level: AtomicU8,
     has_notices: AtomicBool,
-    notices: Mutex<Vec<CodeNotice>>,
+    notices: Mutex<CodeNotices>,
+}
+
+/// Notices of one statement, and their bytes.
+#[derive(Default)]
+struct CodeNotices {
+    all: Vec<CodeNotice>,
+    bytes: usize,
+}
+
+impl CodeNotices {
+    /// Bytes that a notice counts for.
+    fn bytes_of(message: &str) -> usize {
+        message.len() + NOTICE_BYTES
+    }
 }
 
 /// Idle instances of a session, the least recently used first.
@@ -176,24 +190,27 @@ impl SessionCode {
             }
         };
         let mut notices = self.notices.locked_anyway();
-        let bytes = notices.iter().map(|(_, notice)| notice.message().len() + NOTICE_BYTES).sum::<usize>();
-        if NOTICES_MAX < bytes + message.len() {
+        if NOTICES_MAX < notices.bytes + message.len() {
             let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        notices.push((severity, SqlError::new(state, message)));
+        notices.bytes += CodeNotices::bytes_of(message);
+        notices.all.push((severity, SqlError::new(state, message)));
         self.has_notices.store(true, Relaxed);
         Ok(())
     }
 
     /// Returns the number of notices so far.
     pub(crate) fn count_notices(&self) -> usize {
-        self.notices.locked_anyway().len()
+        self.notices.locked_anyway().all.len()
     }
 
     /// Drops the notices after the first ones.
     pub(crate) fn drop_notices_after(&self, count: usize) {
-        self.notices.locked_anyway().truncate(count);
+        let mut notices = self.notices.locked_anyway();
+        let kept = count.min(notices.all.len());
+        let dropped: usize = notices.all.drain(kept..).map(|(_, notice)| CodeNotices::bytes_of(notice.message())).sum();
+        notices.bytes -= dropped;
     }
 
     /// Takes the notices of the statement.
@@ -201,7 +218,7 @@ impl SessionCode {
         if !self.has_notices.swap(false, Relaxed) {
             return Vec::new();
         }
-        std::mem::take(&mut *self.notices.locked_anyway())
+        std::mem::take(&mut *self.notices.locked_anyway()).all
     }
 
     /// Returns the module of a routine with its planned calls.

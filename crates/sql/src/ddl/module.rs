@@ -66,11 +66,12 @@ impl Ddl<'_> {
                 ArtifactKind::Native => code.as_bytes().to_vec(),
                 ArtifactKind::Wasm | ArtifactKind::Exec | ArtifactKind::Guest => decoded(code)?,
             };
+            let artifact = Artifact::for_statement(kind, bytes)?;
             if kind == ArtifactKind::Native {
                 // The name must be one that the server has.
-                self.run.env.code.runtimes().program(Level::Native, &Artifact::new(kind, bytes.clone()))?;
+                self.run.env.code.runtimes().program(Level::Native, &artifact)?;
             }
-            artifacts.push(Artifact::for_statement(kind, bytes)?);
+            artifacts.push(artifact);
         }
         Ok(artifacts)
     }

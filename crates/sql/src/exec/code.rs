@@ -62,8 +62,9 @@ impl Run<'_> {
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let rows = self.invoked(routine, (module, entry), &[arguments]).map_err(|error| of_code(error, routine))?;
-        for (at, row) in rows.iter().enumerate() {
-            check_row(row, routine, at == 0)?;
+        if !routine.is_set && 1 < rows.len() {
+            let message = "the routine returned more than one row";
+            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
         }
         if rows.is_empty() && !routine.is_set && routine.result != RoutineResult::Nothing {
             return each(&self.nulls(routine));
@@ -158,16 +159,6 @@ fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     }
 }
 
-/// Refuses a second row of a routine that returns no set.
-fn check_row(row: &[Datum], routine: &Routine, is_first: bool) -> SqlResult<()> {
-    debug_assert!(row.len() <= u16::MAX.into(), "the format has no wider rows");
-    if routine.is_set || is_first {
-        return Ok(());
-    }
-    let message = "the routine returned more than one row";
-    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
-}
-
 fn no_entry(module: &str, entry: &str) -> SqlError {
     let message = format!("module \"{module}\" has no entry \"{entry}\"");
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
@@ -193,9 +184,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         parameters: &[Datum],
         body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<R> {
-        if let Some(deadline) = &self.deadline {
-            deadline.look()?;
-        }
+        self.look_at_deadline()?;
         let clock = self.clock.as_deref();
         let before = clock.map(|clock| clock.enter(Stage::Run));
         let ran = match self.routine.volatility {
@@ -214,6 +203,10 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
             clock.restore(before);
         }
         ran.map_err(|error| of_body(error, &call.statement, None))
+    }
+
+    fn look_at_deadline(&self) -> SqlResult<()> {
+        self.deadline.map_or(Ok(()), |deadline| deadline.look())
     }
 
     /// Counts rows that a call has read, changed or emitted.
@@ -381,9 +374,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn look(&self) -> SqlResult<()> {
-        if let Some(deadline) = &self.deadline {
-            deadline.look()?;
-        }
+        self.look_at_deadline()?;
         pulse::look()
     }
 

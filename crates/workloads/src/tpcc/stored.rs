@@ -19,7 +19,7 @@ const TOTAL_SCALE: u16 = 10;
 
 /// Native module `tpcc`.
 ///
-/// Its entry `new_order` takes the warehouse, the district, the customer, the moment of entry, and arrays of the items,
+/// The entry `new_order` takes the warehouse, the district, the customer, the moment of entry, and arrays of the items,
 /// the supplying warehouses and the quantities. It returns the total, and fails with `23502` if an item does not exist.
 #[derive(Debug, Default)]
 pub struct TpccModule {
@@ -93,6 +93,9 @@ impl NativeModule for TpccModule {
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        if call.entry != 0 {
+            return Err(procs::format::garbled(&format!("{} is the number of no entry", call.entry)));
+        }
         let input = input(call.arguments)?;
         let mut total = None;
         let has_engine = engine.direct(&mut |txn, tables| {
