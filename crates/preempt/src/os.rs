@@ -165,6 +165,13 @@ pub(crate) fn give_way(local: &Local) {
     }
 }
 
+/// Sets the time by which the kernel may wake this thread late, to save wake-ups, in nanoseconds. Threads begin with
+/// 50 µs; those of the real-time class have none.
+pub fn set_timer_slack(ns: u32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(ns)) })
+}
+
 /// Returns true if this process may use the real-time class, tried on a thread of its own.
 pub fn realtime_allowed() -> bool {
     std::thread::spawn(|| set_realtime(1).is_ok()).join().unwrap_or(false)

@@ -19,11 +19,13 @@ pub enum Start {
     Idle = 5,
     /// A dedicated thread ran it.
     Dedicated = 6,
+    /// No worker had started it in time, so the claimer ran it.
+    Claimed = 7,
 }
 
 impl Start {
     /// Every occasion, in the order of [`Counters::starts`].
-    pub const ALL: [Start; 7] = [
+    pub const ALL: [Start; 8] = [
         Start::Polled,
         Start::Signalled,
         Start::Deferred,
@@ -31,6 +33,7 @@ impl Start {
         Start::Boundary,
         Start::Idle,
         Start::Dedicated,
+        Start::Claimed,
     ];
 
     /// Returns the name of the occasion in figures.
@@ -43,6 +46,7 @@ impl Start {
             Start::Boundary => "boundary",
             Start::Idle => "idle",
             Start::Dedicated => "dedicated",
+            Start::Claimed => "claimed",
         }
     }
 }
@@ -54,13 +58,13 @@ macro_rules! counters {
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)+
             /// Runs begun, attempts counted singly, by [`Start`] in the order of [`Start::ALL`].
-            pub starts: [u64; 7],
+            pub starts: [u64; 8],
         }
 
         #[derive(Default)]
         pub(crate) struct Cells {
             $(pub(crate) $name: CounterCell,)+
-            pub(crate) starts: [CounterCell; 7],
+            pub(crate) starts: [CounterCell; 8],
         }
 
         impl Cells {
@@ -117,7 +121,7 @@ impl CounterCell {
         self.0.fetch_add(1, Relaxed);
     }
 
-    fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }

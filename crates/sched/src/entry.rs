@@ -73,6 +73,7 @@ pub(crate) fn serve(host: &mut impl Host, policy: Policy, point: Point) -> LeftR
 fn counts_requests(point: Point) -> bool {
     match point {
         Point::Interrupt | Point::Safepoint | Point::YieldPoint | Point::Dedicated => true,
-        Point::Boundary | Point::Idle => false,
+        // The claimer keeps no query from the processor for long: what it may run becomes late one by one.
+        Point::Boundary | Point::Idle | Point::Late => false,
     }
 }

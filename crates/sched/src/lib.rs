@@ -13,7 +13,7 @@
 //! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
 //! - [`Request`], [`Work`]: the unit of work, and the claim; `queues`: the queues;
 //! - `state`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
-//! - [`Scheduler`]: the interface; `keeper`, `dedicated`: its own threads;
+//! - [`Scheduler`]: the interface; `keeper`, `dedicated`, `claimer`: its own threads;
 //! - [`Event`]: a record for one reader.
 //!
 //! # Layers
@@ -25,7 +25,7 @@
 //! - cap and settings: `cap`, `settings`
 //! - the loop that asks for decisions: `entry`
 //! - the same on virtual time: `sim`
-//! - state that the threads share: `event`, `keeper`, `queues`, `low`, `request`, `state`
+//! - state that the threads share: `event`, `keeper`, `claimer`, `queues`, `low`, `request`, `state`
 //! - threads that run requests: `serve`, `dedicated`
 //! - the interface: `scheduler`
 //!
@@ -33,6 +33,7 @@
 //! queries; so these modules and the state make one layer.
 
 mod cap;
+mod claimer;
 mod counters;
 mod dedicated;
 mod entry;
@@ -57,7 +58,7 @@ pub use low::{Finish, LowWork};
 pub use policy::{Heads, Point, Policy, Share, UnknownPolicy, class_index, decide};
 pub use request::{Ended, Rejected, Request, RequestState, Resubmit, RunCx, RunOutcome, Work};
 pub use scheduler::Scheduler;
-pub use settings::{Placement, Rungs, SchedulerSettings};
+pub use settings::{CLAIM_AFTER_NS, Placement, Rungs, SchedulerSettings};
 
 #[cfg(feature = "shuttle")]
 #[doc(hidden)]

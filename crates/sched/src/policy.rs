@@ -3,17 +3,18 @@
 //! **Invariant:** [`decide`] is a pure function, and nothing else in the program chooses. The real workers and the
 //! simulator ([`crate::sim`]) call it with what they see; so a result of a test on virtual time holds for real threads.
 //!
-//! | policy     | interrupt, safepoint | yield point | end of a query          | idle worker  | dedicated thread |
-//! |------------|----------------------|-------------|-------------------------|--------------|------------------|
-//! | `wait`     | –                    | –           | oldest first, queries too | the same   | –                |
-//! | `boundary` | –                    | –           | by class                | by class     | –                |
-//! | `yield`    | –                    | urgent      | by class                | by class     | –                |
-//! | `preempt`  | urgent               | –           | by class                | by class     | –                |
-//! | `thread`   | –                    | –           | low                     | low          | urgent           |
+//! | policy     | interrupt, safepoint | yield point | end of a query          | idle worker  | dedicated thread | claimer |
+//! |------------|----------------------|-------------|-------------------------|--------------|------------------|---------|
+//! | `wait`     | –                    | –           | oldest first, queries too | the same   | –                | –       |
+//! | `boundary` | –                    | –           | by class                | by class     | –                | –       |
+//! | `yield`    | –                    | urgent      | by class                | by class     | –                | –       |
+//! | `preempt`  | urgent               | –           | by class                | by class     | –                | late    |
+//! | `thread`   | –                    | –           | low                     | low          | urgent           | –       |
 //!
 //! *Urgent* is the classes high and normal: a request of class low is as important as a query and interrupts none. *By
-//! class* is high, normal, then the older one of the low requests and the waiting queries. A closed starvation cap
-//! turns every entry into "–", except, at the end of a query, for `wait` and for low requests, which the line limits.
+//! class* is high, normal, then the older one of the low requests and the waiting queries. *Late* is urgent, among the
+//! requests that have waited for too long. A closed starvation cap turns every entry into "–", except, at the end of a
+//! query, for `wait` and for low requests, which the line limits.
 
 use stage::Class;
 use std::fmt;
@@ -89,6 +90,8 @@ pub enum Point {
     Idle,
     /// A dedicated thread of the policy `thread`.
     Dedicated,
+    /// The claimer of the policy `preempt`, which sees only requests that are late.
+    Late,
 }
 
 /// Heads of the queues that the asker may take from; each is a place in the one line of submissions.
@@ -158,7 +161,7 @@ pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Opti
             urgent().or_else(|| heads.low_in_turn())
         }
         (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Idle) => urgent().or_else(low),
-        (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint) => urgent(),
+        (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint | Point::Late) => urgent(),
         (Policy::Thread, Point::Dedicated) => urgent(),
         (Policy::Thread, Point::Boundary) => heads.low_in_turn(),
         (Policy::Thread, Point::Idle) => low(),
@@ -166,7 +169,8 @@ pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Opti
         | (Policy::Yield, Point::Interrupt | Point::Safepoint)
         | (Policy::Preempt, Point::YieldPoint)
         | (Policy::Thread, Point::Interrupt | Point::Safepoint | Point::YieldPoint)
-        | (Policy::Wait | Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Dedicated) => None,
+        | (Policy::Wait | Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Dedicated)
+        | (Policy::Wait | Policy::Boundary | Policy::Yield | Policy::Thread, Point::Late) => None,
     }
 }
 

@@ -71,6 +71,23 @@ impl RequestQueue {
         })
     }
 
+    /// Returns the place of the oldest request and the time since which it is queued.
+    pub(crate) fn peek_since(&self) -> Option<(u64, u64)> {
+        self.peek()?;
+        no_preempt(|no_preempt| self.head.lock(no_preempt).as_ref().map(|head| (head.place(), head.queued_ns())))
+    }
+
+    /// Takes the oldest request if it is queued since `before_ns` or longer.
+    pub(crate) fn take_since(&self, before_ns: u64) -> Option<Arc<Request>> {
+        self.peek()?;
+        no_preempt(|no_preempt| {
+            let mut head = self.head.lock(no_preempt);
+            let late = head.take_if(|request| request.queued_ns() <= before_ns)?;
+            self.head_place.store(NO_HEAD, Ordering::SeqCst);
+            Some(late)
+        })
+    }
+
     /// Returns true if nothing is queued, or being queued.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -178,6 +178,8 @@ pub struct Request {
     repeats: AtomicU32,
     /// Number of runs that returned [`RunOutcome::Parked`].
     parks: AtomicU32,
+    /// Time at which it was queued last.
+    queued_ns: PlainU64,
     /// Worker that the request was placed with; its index plus one, 0 for none.
     target: AtomicU32,
     /// Nanoseconds to subtract from the worker's run-queue delay in the end.
@@ -198,6 +200,7 @@ impl Request {
             clock: Clock::new(),
             repeats: AtomicU32::new(0),
             parks: AtomicU32::new(0),
+            queued_ns: PlainU64::new(0),
             target: AtomicU32::new(0),
             run_delay_base_ns: PlainU64::new(0),
             first_run_ns: PlainU64::new(0),
@@ -322,6 +325,16 @@ impl Request {
 
     pub(crate) fn place(&self) -> u64 {
         self.place.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time at which the request was queued last.
+    pub(crate) fn queued_ns(&self) -> u64 {
+        self.queued_ns.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the request is about to be queued.
+    pub(crate) fn set_queued_ns(&self, at_ns: u64) {
+        self.queued_ns.store(at_ns, Ordering::Relaxed);
     }
 
     pub(crate) fn work(&self) -> &dyn Work {

@@ -1,5 +1,6 @@
 //! The scheduler's interface: the hooks of the runtime that lends the workers, and the submission of work.
 
+use crate::claimer;
 use crate::counters::Counters;
 use crate::dedicated;
 use crate::event::Event;
@@ -76,6 +77,12 @@ impl Scheduler {
             let are_realtime = readies.iter().take(scheduler.workers()).filter(|&is_realtime| is_realtime).count();
             scheduler.shared.is_realtime.store(are_realtime == scheduler.workers(), SeqCst);
         }
+        if let (Policy::Preempt, Some(after_ns)) = (scheduler.policy(), scheduler.settings().claim_after_ns) {
+            let (ready, is_realtime) = mpsc::channel();
+            let shared = Arc::clone(&scheduler.shared);
+            scheduler.spawn(format!("{name}-claimer"), move || claimer::run(&shared, after_ns, &ready))?;
+            scheduler.shared.is_realtime.store(is_realtime.recv().unwrap_or(false), SeqCst);
+        }
         Ok(scheduler)
     }
 
@@ -110,8 +117,8 @@ impl Scheduler {
         self.shared.slots.get(index)?.worker()
     }
 
-    /// Returns true if, under `thread`, the dedicated threads run in the real-time class. If not, workers run at nice
-    /// +19.
+    /// Returns true if the dedicated threads, or the claimer, run in the real-time class. If not, workers run at nice +19
+    /// under `thread`.
     pub fn is_realtime(&self) -> bool {
         self.shared.is_realtime.load(SeqCst)
     }
@@ -229,6 +236,7 @@ impl Scheduler {
         self.shared.stop();
         self.shared.low.close();
         self.shared.keeper.unpark();
+        self.shared.claimer.unpark();
         for slot in &self.shared.slots {
             if let Some(thread) = slot.dedicated.get() {
                 thread.unpark();

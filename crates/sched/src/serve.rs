@@ -43,7 +43,7 @@ impl SchedulerState {
     pub(crate) fn serve(&self, slot: usize, point: Point, start: Start) -> LeftRequests {
         // Under `wait` a query that is submitted when this one ends stands in the line from now on.
         let line_end = (point == Point::Boundary).then(|| self.next_place.load(SeqCst));
-        let mut host = OnWorker { shared: self, slot, point, start, line_end, from: [slot; 3] };
+        let mut host = OnWorker { shared: self, slot, point, start, line_end, late_before_ns: 0, from: [slot; 3] };
         let left = entry::serve(&mut host, self.settings.policy, point);
         if left == LeftRequests::HeldBack {
             self.counters.capped.add_one();
@@ -125,6 +125,8 @@ struct OnWorker<'a> {
     point: Point,
     start: Start,
     line_end: Option<u64>,
+    /// At the point [`Point::Late`], the time of the last request that is late.
+    late_before_ns: u64,
     /// Slot in which the oldest request of each class was seen.
     from: [usize; 3],
 }
@@ -152,6 +154,36 @@ impl<'a> OnWorker<'a> {
                 self.from[at] = from;
             }
         }
+    }
+
+    /// Returns the oldest requests that are late, on workers whose queries are owed no time.
+    fn late_heads(&mut self) -> Heads {
+        let now_ns = os::now_ns();
+        let after_ns = self.shared.settings.claim_after_ns.unwrap_or(u64::MAX);
+        self.late_before_ns = now_ns.saturating_sub(after_ns);
+        let mut heads = Heads::default();
+        for from in (0..self.shared.slots.len()).chain([OVERFLOW]) {
+            for class in [Class::High, Class::Normal] {
+                let at = class_index(class);
+                if let Some((place, since_ns)) = self.queues(from).of(class).peek_since()
+                    && since_ns <= self.late_before_ns
+                    && heads.requests[at].is_none_or(|best| place < best)
+                    && !self.is_owed(from, now_ns)
+                {
+                    heads.requests[at] = Some(place);
+                    self.from[at] = from;
+                }
+            }
+        }
+        heads
+    }
+
+    /// Returns true if the cap keeps urgent work from the queries of a worker.
+    fn is_owed(&self, slot: usize, now_ns: u64) -> bool {
+        let is_closed = |slot: &WorkerSlot| {
+            no_preempt(|no_preempt| slot.cap.lock(no_preempt).share(now_ns)) == Share::Closed
+        };
+        self.shared.low.has_any() && self.shared.slots.get(slot).is_some_and(is_closed)
     }
 
     /// Returns true if requests that run here take time from a query. They may on an idle worker, too: from a query
@@ -187,7 +219,7 @@ impl<'a> OnWorker<'a> {
             Some(RunOutcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
                 self.shared.counters.retried.add_one();
                 request.release();
-                self.shared.queue_again(request, self.slot);
+                self.shared.queue_again(request, self.slot, to_ns);
             }
             Some(RunOutcome::Parked) => self.park(request, to_ns),
             Some(RunOutcome::Done) => self.end(&request, to_ns, Ended::Done),
@@ -202,7 +234,7 @@ impl<'a> OnWorker<'a> {
         self.shared.counters.parks.add_one();
         if !request.park(to_ns) {
             self.shared.counters.resubmits.add_one();
-            self.shared.queue_again(request, self.slot);
+            self.shared.queue_again(request, self.slot, to_ns);
         }
     }
 
@@ -230,7 +262,9 @@ impl<'a> OnWorker<'a> {
             run_delay_ns: run_delay.map(|run_delay| run_delay.read_ns().saturating_sub(request.run_delay_base_ns())),
             ended,
         };
-        self.shared.log(Some(self.slot), Event::Completed(completed));
+        // The events of a worker come in the order of its time, and this run was beside it.
+        let ring = (self.point != Point::Late).then_some(self.slot);
+        self.shared.log(ring, Event::Completed(completed));
     }
 
     /// Moves a request to this worker. The time that its former worker waited for a processor so far, and the time that
@@ -249,6 +283,9 @@ impl<'a> OnWorker<'a> {
 
 impl Host for OnWorker<'_> {
     fn heads(&mut self) -> Heads {
+        if self.point == Point::Late {
+            return self.late_heads();
+        }
         let mut heads = Heads::default();
         self.look(&mut heads, self.slot);
         if !self.shared.overflow.is_empty() {
@@ -267,7 +304,8 @@ impl Host for OnWorker<'_> {
     }
 
     fn share(&mut self) -> Share {
-        if !self.holds_up_query() {
+        // Late requests are looked at with the cap of their workers.
+        if self.point == Point::Late || !self.holds_up_query() {
             return Share::Open;
         }
         no_preempt(|no_preempt| self.own().cap.lock(no_preempt).share(os::now_ns()))
@@ -279,13 +317,26 @@ impl Host for OnWorker<'_> {
 
     fn run(&mut self, class: Class) -> Option<RunSpan> {
         let from = self.from[class_index(class)];
-        let request = self.queues(from).of(class).take()?;
+        let request = match self.point {
+            Point::Late => self.queues(from).of(class).take_since(self.late_before_ns),
+            Point::Interrupt
+            | Point::Safepoint
+            | Point::YieldPoint
+            | Point::Boundary
+            | Point::Idle
+            | Point::Dedicated => self.queues(from).of(class).take(),
+        }?;
         let Some(attempt) = request.claim() else {
             self.shared.leaves();
             self.shared.counters.cancelled.add_one();
             return None;
         };
-        self.take_over(&request);
+        if self.point == Point::Late {
+            // The run is booked on the worker that it was placed with.
+            self.slot = request.target().unwrap_or(self.slot);
+        } else {
+            self.take_over(&request);
+        }
         Some(self.run_claimed(request, attempt))
     }
 

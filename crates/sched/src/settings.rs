@@ -53,6 +53,10 @@ impl FromStr for Rungs {
     }
 }
 
+/// Usual time after which the claimer takes a request. A worker that runs starts one within 30 µs, so most of those that
+/// are late wait for a worker that has lost its processor, or is in the kernel.
+pub const CLAIM_AFTER_NS: u64 = 100_000;
+
 /// Settings of a [`crate::Scheduler`].
 #[derive(Clone, Debug)]
 pub struct SchedulerSettings {
@@ -89,7 +93,10 @@ pub struct SchedulerSettings {
     /// True if each request records the time that its worker had to wait for a processor; this costs two system calls
     /// each.
     pub track_run_delay: bool,
-    /// Under `thread`, the real-time priority of the dedicated threads, where allowed; 0 does not try.
+    /// Under `preempt`, the time after which a request that no worker has started runs on the claimer, an urgent thread;
+    /// none for never. See [`CLAIM_AFTER_NS`].
+    pub claim_after_ns: Option<u64>,
+    /// Real-time priority of the dedicated threads and of the claimer, where allowed; 0 does not try.
     pub realtime_priority: i32,
 }
 
@@ -111,6 +118,7 @@ impl Default for SchedulerSettings {
             attempts_max: 256,
             events_per_worker: 16_384,
             track_run_delay: false,
+            claim_after_ns: None,
             realtime_priority: 10,
         }
     }

@@ -6,6 +6,7 @@
 //! sees the request.
 
 use crate::cap::Cap;
+use crate::claimer::Claimer;
 use crate::counters::Cells;
 use crate::event::Event;
 use crate::keeper::Keeper;
@@ -68,6 +69,7 @@ pub(crate) struct SchedulerState {
     pub(crate) low: LowQueue,
     pub(crate) counters: Cells,
     pub(crate) keeper: Keeper,
+    pub(crate) claimer: Claimer,
     pub(crate) is_realtime: AtomicBool,
     /// Index plus one of the slot of each worker of the process, 0 for workers of others.
     slot_of: Box<[AtomicU32]>,
@@ -103,6 +105,7 @@ impl SchedulerState {
             low: LowQueue::new(settings.low_jobs_max),
             counters: Cells::default(),
             keeper: Keeper::default(),
+            claimer: Claimer::default(),
             is_realtime: AtomicBool::new(false),
             slot_of: (0..WORKERS_MAX).map(|_| AtomicU32::new(0)).collect(),
             turn: AtomicUsize::new(0),
@@ -184,7 +187,7 @@ impl SchedulerState {
         {
             request.set_run_delay_base_ns(run_delay.read_ns());
         }
-        let slot = self.queue(Arc::clone(&request), first);
+        let slot = self.queue(Arc::clone(&request), first, submit_ns);
         self.counters.queued.add_one();
         if self.is_stopped() && request.cancel() {
             return Err(Rejected::Stopped);
@@ -195,6 +198,9 @@ impl SchedulerState {
 
     /// Tells a worker that something was queued with `slot`, at `now_ns`; or the keeper, if the cap is closed.
     fn tell(&self, slot: usize, class: Class, now_ns: u64) {
+        if class != Class::Low {
+            self.claimer.wake();
+        }
         if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(now_ns) {
             // An interrupt would only find the cap closed.
             self.keeper.wake();
@@ -212,12 +218,13 @@ impl SchedulerState {
         // and every waiter for the same thing waits that long each time.
         let own = if preempt::in_urgent() { self.current_slot() } else { None };
         let first = own.unwrap_or_else(|| self.choose(class));
-        let slot = self.queue(request, first);
+        let now_ns = os::now_ns();
+        let slot = self.queue(request, first, now_ns);
         if self.is_stopped() {
             // The thread that stopped the scheduler may have looked before.
             return self.cancel_queued();
         }
-        self.tell(slot, class, os::now_ns());
+        self.tell(slot, class, now_ns);
     }
 
     /// Counts a request as under way no more.
@@ -226,8 +233,9 @@ impl SchedulerState {
     }
 
     /// Queues with `first`, else with the next worker that has room, else globally. Returns the worker to tell.
-    fn queue(&self, mut request: Arc<Request>, first: usize) -> usize {
+    fn queue(&self, mut request: Arc<Request>, first: usize, now_ns: u64) -> usize {
         let class = request.class();
+        request.set_queued_ns(now_ns);
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].queues.of(class).push(request) {
@@ -239,9 +247,10 @@ impl SchedulerState {
         first
     }
 
-    /// Queues a request that runs again.
-    pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize) {
+    /// Queues a request whose run ended at `now_ns` and that runs again.
+    pub(crate) fn queue_again(&self, request: Arc<Request>, slot: usize, now_ns: u64) {
         let class = request.class();
+        request.set_queued_ns(now_ns);
         if let Err(request) = self.slots[slot].queues.of(class).push(request) {
             self.queue_globally(request);
         }
@@ -334,6 +343,13 @@ impl SchedulerState {
     #[inline]
     fn has_queued_globally(&self) -> bool {
         !self.overflow.is_empty()
+    }
+
+    /// Returns the time since which the oldest request of the urgent classes is queued.
+    pub(crate) fn oldest_urgent_ns(&self) -> Option<u64> {
+        let all = self.slots.iter().map(|slot| &slot.queues).chain([&self.overflow]);
+        let oldest = |queues: &RequestQueues, class| queues.of(class).peek_since().map(|(_, since_ns)| since_ns);
+        all.flat_map(|queues| [Class::High, Class::Normal].map(|class| oldest(queues, class))).flatten().min()
     }
 
     pub(crate) fn queued_count(&self) -> usize {

@@ -1,7 +1,7 @@
 use super::*;
-use Point::{Boundary, Dedicated, Idle, Interrupt, Safepoint, YieldPoint};
+use Point::{Boundary, Dedicated, Idle, Interrupt, Late, Safepoint, YieldPoint};
 
-const POINTS: [Point; 6] = [Interrupt, Safepoint, YieldPoint, Boundary, Idle, Dedicated];
+const POINTS: [Point; 7] = [Interrupt, Safepoint, YieldPoint, Boundary, Idle, Dedicated, Late];
 
 fn heads(high: Option<u64>, normal: Option<u64>, low: Option<u64>, low_job: Option<u64>) -> Heads {
     Heads { requests: [high, normal, low], low_job }
@@ -14,7 +14,7 @@ fn each_policy_has_its_points() {
     let expected = |policy| match policy {
         Policy::Wait | Policy::Boundary => vec![Boundary, Idle],
         Policy::Yield => vec![YieldPoint, Boundary, Idle],
-        Policy::Preempt => vec![Interrupt, Safepoint, Boundary, Idle],
+        Policy::Preempt => vec![Interrupt, Safepoint, Boundary, Idle, Late],
         Policy::Thread => vec![Dedicated],
     };
     for policy in Policy::ALL {
@@ -62,7 +62,7 @@ fn classes_are_ordered() {
 #[test]
 fn low_requests_interrupt_nothing() {
     for policy in Policy::ALL {
-        for point in [Interrupt, Safepoint, YieldPoint, Dedicated] {
+        for point in [Interrupt, Safepoint, YieldPoint, Dedicated, Late] {
             assert_eq!(decide(policy, point, &heads(None, None, Some(1), None), Share::Open), None);
         }
         assert_eq!(decide(policy, Idle, &heads(None, None, Some(1), None), Share::Open), Some(Class::Low));

@@ -12,9 +12,12 @@ const EACH: u64 = 3_000;
 /// Goal: under every policy each request runs exactly once, whatever is full, stolen or asked for again; queries come and
 /// go meanwhile. Method: two submitters, three workers, queues of 8, 40 requests under way.
 pub fn everything_runs_exactly_once() {
-    for policy in Policy::ALL {
+    // With claims that are due at once, too.
+    let ways = Policy::ALL.into_iter().map(|policy| (policy, None)).chain([(Policy::Preempt, Some(1))]);
+    for (policy, claim_after_ns) in ways {
         let runtime = Runtime::new(SchedulerSettings {
             policy,
+            claim_after_ns,
             workers: 3,
             queue_requests: 8,
             requests_max: 40,

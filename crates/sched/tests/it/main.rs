@@ -1,6 +1,7 @@
 //! Integration tests of `sched`: real threads, real signals, each test in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod claims;
 mod lives;
 mod load;
 mod parking;
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
             testkit::test!(parking::parked_requests_count_as_under_way),
             testkit::test!(parking::a_parked_request_is_not_taken_back),
             testkit::test!(parking::many_sessions_take_turns_at_one_lock),
+            testkit::test!(claims::what_is_late_is_claimed),
+            testkit::test!(claims::claims_can_be_forbidden_and_may_park),
+            testkit::test!(claims::the_cap_holds_for_claims),
             testkit::test!(load::everything_runs_exactly_once),
             testkit::test!(load::the_cap_leaves_queries_their_share),
         ],
