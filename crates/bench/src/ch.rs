@@ -186,6 +186,8 @@ impl ChBench<'_> {
             requests: Data::full_mix,
             workers: self.arguments.pool.workers(),
             duration,
+            claim_after_ns: (variant == Variant::PREEMPT).then_some(sched::CLAIM_AFTER_NS),
+            realtime: true,
             yield_interval: self.arguments.pool.yield_interval,
             low_share: self.arguments.pool.low_share,
             seed: self.arguments.seed,

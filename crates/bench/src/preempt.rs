@@ -50,6 +50,15 @@ pub struct PreemptArguments {
     #[command(flatten)]
     #[serde(flatten)]
     pool: LoadArguments,
+    /// `preempt`: microseconds after which an urgent thread claims a New-Order that no worker has started; 0 for never.
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
+    claim_after: u32,
+    /// Rounds in which the policies are measured in turn, 1 to 100. Tables show all rounds together.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Keeps arrivals, claimer and dedicated threads in the ordinary scheduling class, as without the privilege.
+    #[arg(long)]
+    ordinary: bool,
     /// Seed of the arrivals and the New-Orders.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
@@ -72,7 +81,7 @@ const ORDER_BYTES: f64 = 2_000.0;
 impl PreemptArguments {
     /// Returns the bytes that the New-Orders of all phases add to the database.
     fn growth_bytes(&self) -> u64 {
-        let phases = 1 + self.query.len() * self.policies.len();
+        let phases = 1 + self.query.len() * self.policies.len() * self.rounds as usize;
         let seconds = self.duration.get().as_secs_f64() + phase::WARM_UP.as_secs_f64();
         (self.rate * seconds * phases as f64 * ORDER_BYTES) as u64
     }
@@ -88,6 +97,8 @@ struct LowResults {
     name: String,
     alone: PhaseResult,
     policies: Vec<(Variant, PhaseResult)>,
+    /// In each round, the start delays and the end-to-end times at p99.9 under each policy, in microseconds.
+    tails: Vec<Vec<(Variant, [f64; 2])>>,
 }
 
 /// Measures and reports.
@@ -120,6 +131,8 @@ pub fn run(arguments: &PreemptArguments, stop: &Stop) -> anyhow::Result<Report> 
         requests: Data::new_orders,
         workers: arguments.pool.workers(),
         duration,
+        claim_after_ns: claim_after_ns(variant, arguments.claim_after),
+        realtime: !arguments.ordinary,
         yield_interval: arguments.pool.yield_interval,
         low_share: arguments.pool.low_share,
         seed: arguments.seed,
@@ -137,19 +150,34 @@ pub fn run(arguments: &PreemptArguments, stop: &Stop) -> anyhow::Result<Report> 
         tracing::info!(query = name, "measuring it alone");
         // The answers of the undisturbed queries are those that all policies must give.
         let alone = new_phase(Variant::PREEMPT, &queries, false, alone_duration).run(&data, stop)?;
-        let mut policies = Vec::new();
-        for &variant in &arguments.policies {
-            tracing::info!(query = name, policy = variant.name(), "measuring");
-            let result = new_phase(variant, &queries, true, duration).run(&data, stop)?;
-            alone.compare_answers(&result)?;
-            policies.push((variant, result));
+        let mut policies: Vec<(Variant, PhaseResult)> = Vec::new();
+        let mut tails = Vec::new();
+        for round in 1..=arguments.rounds {
+            let mut tails_of_round = Vec::new();
+            for &variant in &arguments.policies {
+                tracing::info!(query = name, policy = variant.name(), round, "measuring");
+                let result = new_phase(variant, &queries, true, duration).run(&data, stop)?;
+                alone.compare_answers(&result)?;
+                let tally = &result.tally;
+                tails_of_round.push((variant, [&tally.start, &tally.e2e].map(|times| times.raw.quantile_us(0.999))));
+                match policies.iter_mut().find(|(of, _)| *of == variant) {
+                    Some((_, all)) => all.merge(result),
+                    None => policies.push((variant, result)),
+                }
+            }
+            tails.push(tails_of_round);
         }
-        results.push(LowResults { name: name.to_owned(), alone, policies });
+        results.push(LowResults { name: name.to_owned(), alone, policies, tails });
     }
     let conditions = data.check()?;
     report::fill(&mut report, signal.as_ref(), &high_alone, &results);
     report.note(format!("TPC-C's consistency conditions hold after all phases: {conditions}."));
     Ok(report)
+}
+
+/// Returns the time after which requests are claimed: of the whole policy, not of one rung alone.
+fn claim_after_ns(variant: Variant, after_us: u32) -> Option<u64> {
+    (variant == Variant::PREEMPT && 0 < after_us).then(|| u64::from(after_us) * 1_000)
 }
 
 fn check_query_name(name: &str) -> Result<(), Refusal> {

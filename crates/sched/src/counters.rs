@@ -61,6 +61,14 @@ macro_rules! counters {
             pub starts: [u64; 8],
         }
 
+        impl Counters {
+            /// Returns the sums of these counts and others.
+            pub fn plus(&self, other: &Counters) -> Counters {
+                let starts = core::array::from_fn(|at| self.starts[at] + other.starts[at]);
+                Counters { $($name: self.$name + other.$name,)+ starts }
+            }
+        }
+
         #[derive(Default)]
         pub(crate) struct Cells {
             $(pub(crate) $name: CounterCell,)+

@@ -161,7 +161,9 @@ pub fn decide(policy: Policy, point: Point, heads: &Heads, share: Share) -> Opti
             urgent().or_else(|| heads.low_in_turn())
         }
         (Policy::Boundary | Policy::Yield | Policy::Preempt, Point::Idle) => urgent().or_else(low),
-        (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint | Point::Late) => urgent(),
+        (Policy::Yield, Point::YieldPoint) | (Policy::Preempt, Point::Interrupt | Point::Safepoint | Point::Late) => {
+            urgent()
+        }
         (Policy::Thread, Point::Dedicated) => urgent(),
         (Policy::Thread, Point::Boundary) => heads.low_in_turn(),
         (Policy::Thread, Point::Idle) => low(),

@@ -180,9 +180,8 @@ impl<'a> OnWorker<'a> {
 
     /// Returns true if the cap keeps urgent work from the queries of a worker.
     fn is_owed(&self, slot: usize, now_ns: u64) -> bool {
-        let is_closed = |slot: &WorkerSlot| {
-            no_preempt(|no_preempt| slot.cap.lock(no_preempt).share(now_ns)) == Share::Closed
-        };
+        let is_closed =
+            |slot: &WorkerSlot| no_preempt(|no_preempt| slot.cap.lock(no_preempt).share(now_ns)) == Share::Closed;
         self.shared.low.has_any() && self.shared.slots.get(slot).is_some_and(is_closed)
     }
 

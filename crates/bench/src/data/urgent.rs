@@ -52,6 +52,16 @@ pub struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
+    /// Returns the sums of these numbers and others.
+    pub fn plus(&self, other: &OutcomeCounts) -> OutcomeCounts {
+        OutcomeCounts {
+            committed: self.committed + other.committed,
+            rolled_back: self.rolled_back + other.rolled_back,
+            aborts: self.aborts + other.aborts,
+            failed: self.failed + other.failed,
+        }
+    }
+
     /// Returns the numbers since `before`.
     pub fn since(&self, before: &OutcomeCounts) -> OutcomeCounts {
         OutcomeCounts {

@@ -118,7 +118,7 @@ fn transaction(
             sched::Start::Deferred => Start::Deferred,
             sched::Start::Yielded => Start::Yielded,
             sched::Start::Boundary => Start::Boundary,
-            sched::Start::Idle | sched::Start::Dedicated => Start::Idle,
+            sched::Start::Idle | sched::Start::Dedicated | sched::Start::Claimed => Start::Idle,
         },
         aborts_count: completed.attempts.saturating_sub(1 + completed.parks),
         is_on_cpu: is_on_cpu(completed),

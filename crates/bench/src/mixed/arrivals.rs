@@ -61,7 +61,8 @@ impl Schedule {
 impl Arrivals {
     /// Starts to submit to `scheduler`, `rate` requests a second on average, with exponential gaps made from `seed`.
     ///
-    /// The thread runs in the real-time class where that is allowed, so that busy workers do not make it late.
+    /// The thread runs in the real-time class where the scheduler's threads may and that is allowed, so that busy workers
+    /// do not make it late.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -124,8 +125,10 @@ impl Drop for Arrivals {
 }
 
 fn generate(shared: &GeneratorState, scheduler: &Scheduler, mut make: MakeRequest, mut random: Random) -> Histogram {
-    // The kernel refuses this without the privilege: the lateness is printed either way.
-    let _ = os::set_realtime(REALTIME_PRIORITY);
+    if 0 < scheduler.settings().realtime_priority {
+        // The kernel refuses this without the privilege: the lateness is printed either way.
+        let _ = os::set_realtime(REALTIME_PRIORITY);
+    }
     let mut late = Histogram::new();
     let mut due_ns = os::now_ns();
     let mut id = 0;

@@ -45,7 +45,7 @@ pub struct Tally {
     /// Number of requests that ended without success: attempts used up, or a panic.
     pub failed: u64,
     /// Numbers of requests by the way their last run came about, in the order of [`Start::ALL`].
-    pub starts: [u64; 7],
+    pub starts: [u64; 8],
 }
 
 impl Tally {
@@ -61,6 +61,21 @@ impl Tally {
         self.retries += u64::from(completed.attempts.saturating_sub(1 + completed.parks));
         self.failed += u64::from(completed.ended != Ended::Done);
         self.starts[completed.start as usize] += 1;
+    }
+
+    /// Adds the sums of another phase.
+    pub fn merge(&mut self, other: &Tally) {
+        let times = [(&mut self.start, &other.start), (&mut self.run, &other.run), (&mut self.e2e, &other.e2e)];
+        for (mine, other) in times {
+            mine.raw.add(&other.raw);
+            mine.on_cpu.add(&other.on_cpu);
+        }
+        self.done += other.done;
+        self.retries += other.retries;
+        self.failed += other.failed;
+        for (mine, other) in self.starts.iter_mut().zip(other.starts) {
+            *mine += other;
+        }
     }
 
     /// Returns the share of requests that came to run by one of `starts`; 0 if there were none.

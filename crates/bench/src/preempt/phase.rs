@@ -49,6 +49,10 @@ pub struct PhaseConfig {
     pub workers: usize,
     /// Measured window.
     pub duration: Duration,
+    /// Time after which late requests are claimed: see [`SchedulerSettings::claim_after_ns`].
+    pub claim_after_ns: Option<u64>,
+    /// True if threads may use the real-time class.
+    pub realtime: bool,
     /// Interval of yields: see [`SchedulerSettings::yield_interval`].
     pub yield_interval: u32,
     /// Percentage that the starvation cap keeps for queries.
@@ -218,6 +222,8 @@ impl PhaseConfig {
             cap: CapSettings { low_share_percent: self.low_share, ..CapSettings::default() },
             attempts_max: crate::data::ATTEMPTS_MAX,
             track_run_delay: true,
+            claim_after_ns: self.claim_after_ns,
+            realtime_priority: if self.realtime { SchedulerSettings::default().realtime_priority } else { 0 },
             ..SchedulerSettings::default()
         }
     }
@@ -232,6 +238,31 @@ impl PhaseResult {
     /// Returns the New-Orders per second that were due in the window.
     pub fn high_per_s(&self) -> f64 {
         self.tally.done as f64 / self.seconds
+    }
+
+    /// Adds the results of a later phase of the same kind.
+    pub fn merge(&mut self, other: PhaseResult) {
+        self.seconds += other.seconds;
+        self.tally.merge(&other.tally);
+        if let (Some(mine), Some(other)) = (&mut self.offered, &other.offered) {
+            mine.arrivals += other.arrivals;
+            mine.rejected += other.rejected;
+            mine.late.add(&other.late);
+        }
+        self.outcomes = self.outcomes.plus(&other.outcomes);
+        self.low_runs += other.low_runs;
+        self.low_time.add(&other.low_time);
+        self.counters = self.counters.plus(&other.counters);
+        self.interrupts = plus(self.interrupts, other.interrupts);
+        for (mine, other) in self.versions_dead_max.iter_mut().zip(other.versions_dead_max) {
+            *mine = (*mine).max(other);
+        }
+        for (query, digests) in other.answers {
+            let mine = self.answers.entry(query).or_default();
+            mine.extend(digests);
+            mine.sort_unstable();
+            mine.dedup();
+        }
     }
 
     /// Compares the answers of `other` with these.
@@ -270,6 +301,19 @@ fn since(now: preempt::InterruptCounters, before: preempt::InterruptCounters) ->
         landed_in_region: now.landed_in_region - before.landed_in_region,
         deferred_ns_max: now.deferred_ns_max,
         deferred_ns_sum: now.deferred_ns_sum - before.deferred_ns_sum,
+    }
+}
+
+/// Returns the sums of the interrupts of two phases.
+fn plus(one: preempt::InterruptCounters, other: preempt::InterruptCounters) -> preempt::InterruptCounters {
+    preempt::InterruptCounters {
+        polled: one.polled + other.polled,
+        signalled: one.signalled + other.signalled,
+        deferred: one.deferred + other.deferred,
+        signals: one.signals + other.signals,
+        landed_in_region: one.landed_in_region + other.landed_in_region,
+        deferred_ns_max: one.deferred_ns_max.max(other.deferred_ns_max),
+        deferred_ns_sum: one.deferred_ns_sum + other.deferred_ns_sum,
     }
 }
 

@@ -6,6 +6,7 @@ use super::variant::Variant;
 use crate::delivery::SignalAlone;
 use crate::mixed::Tally;
 use crate::report::{PercentileChart, Report, TextTable, number};
+use crate::wire::numbers::median;
 use sched::{Policy, Start};
 use stage::Histogram;
 
@@ -117,6 +118,7 @@ fn figures_of_policy(report: &mut Report, prefix: &str, low_alone_per_s: f64, va
     report.figure(format!("{prefix}.deferred_share"), tally.share(&[Start::Deferred]));
     report.figure(format!("{prefix}.boundary_share"), tally.share(&[Start::Boundary]));
     report.figure(format!("{prefix}.idle_share"), tally.share(&[Start::Idle]));
+    report.figure(format!("{prefix}.claimed_share"), tally.share(&[Start::Claimed]));
     report.figure(format!("{prefix}.versions_dead_first_half"), result.versions_dead_max[0] as f64);
     report.figure(format!("{prefix}.versions_dead_second_half"), result.versions_dead_max[1] as f64);
     report.figure(format!("{prefix}.stolen"), result.counters.stolen as f64);
@@ -157,8 +159,19 @@ fn rates(report: &mut Report, title: &str, low: &LowResults, with_alone: &[(&str
 }
 
 fn starts(report: &mut Report, title: &str, low: &LowResults) {
-    let header =
-        ["", "polled", "signalled", "deferred", "yielded", "boundary", "idle", "dedicated", "signals", "in region"];
+    let header = [
+        "",
+        "polled",
+        "signalled",
+        "deferred",
+        "yielded",
+        "boundary",
+        "idle",
+        "dedicated",
+        "claimed",
+        "signals",
+        "in region",
+    ];
     let mut table = TextTable::new(format!("How New-Orders came to run beside {title}, percent; signals"), &header);
     for (variant, result) in &low.policies {
         let shares = Start::ALL.map(|start| number(100.0 * result.tally.share(&[start])));
@@ -175,9 +188,32 @@ fn starts(report: &mut Report, title: &str, low: &LowResults) {
     }
 }
 
+/// Reports the tails of `preempt` as multiples of those of `thread`, each pair from one round.
+fn tails(report: &mut Report, title: &str, low: &LowResults) {
+    let in_round = |round: &[(Variant, [f64; 2])], policy| {
+        round.iter().find(|(variant, _)| variant.name() == policy).map(|(_, tails)| *tails)
+    };
+    let pairs = || low.tails.iter().filter_map(|round| Some((in_round(round, "preempt")?, in_round(round, "thread")?)));
+    if pairs().next().is_none() {
+        return;
+    }
+    let of = |at: usize| median(&pairs().map(|(preempt, thread)| preempt[at] / thread[at]).collect::<Vec<f64>>());
+    let ratios = [of(0), of(1)];
+    report.figure(format!("{}.preempt.start_p999_vs_thread", low.name), ratios[0]);
+    report.figure(format!("{}.preempt.e2e_p999_vs_thread", low.name), ratios[1]);
+    report.note(format!(
+        "{title}: raw p99.9 under preempt is {} times that under thread from submit to start, and {} times end to end \
+         (median of {} rounds).",
+        number(ratios[0]),
+        number(ratios[1]),
+        low.tails.len()
+    ));
+}
+
 /// Reports the ratios that people look for.
 fn verdicts(report: &mut Report, title: &str, low: &LowResults, signal: Option<&SignalAlone>) {
     let find = |name| low.policies.iter().find(|(variant, _)| variant.name() == name).map(|(_, result)| result);
+    tails(report, title, low);
     let Some(preempt) = find("preempt") else { return };
     let p99 = |histogram: &Histogram| histogram.quantile_us(0.99);
     if let Some(wait) = find("wait") {

@@ -6,6 +6,7 @@ mod command_line;
 mod delivery;
 mod formats;
 mod histories;
+mod hostile;
 mod limits;
 mod loads;
 mod memory;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
             testkit::plain!(page::the_demo_works_in_a_browser),
             testkit::plain!(procedures::new_projects_pass_their_tests),
             testkit::plain!(procedures::a_test_that_fails_shows_the_difference),
+            testkit::plain!(hostile::tenants_harm_nobody_at_any_level),
             testkit::plain!(psql::the_demos_instances_are_databases),
             testkit::plain!(delivery::every_promised_figure_is_there),
             testkit::plain!(delivery::a_stopped_run_leaves_no_file),

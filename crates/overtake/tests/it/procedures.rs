@@ -5,7 +5,7 @@ use crate::{overtake, text};
 use std::path::Path;
 use std::process::Output;
 
-fn proc(arguments: &[&str], directory: &Path) -> Output {
+pub fn proc(arguments: &[&str], directory: &Path) -> Output {
     overtake().arg("proc").args(arguments).arg(directory).output().unwrap()
 }
 
