@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 module! {
     tables { VAULT: "vault" (id, secret); }
-    statements { STEAL: "SELECT secret FROM vault"; }
+    statements { STEAL: "SELECT secret FROM vault"; ONE: "SELECT 1"; }
     entries { answer; remember; attack; }
 }
 
@@ -20,10 +20,13 @@ fn remember(call: &mut Call) -> Result<i64> {
     let (id, mut count) = (call.argument::<i64>(0)?, 0);
     let row = call.get(VAULT, id)?.ok_or_else(|| Error::new("P0002", "no secret"))?;
     let secret = row.get::<String>(1)?;
-    for _ in 0..64 {
-        let copies = secret.repeat(1_000);
-        count += std::hint::black_box(&copies).len();
-        std::mem::forget(copies);
+    let all: Vec<String> = (0..64).map(|_| std::hint::black_box(secret.repeat(1_000))).collect();
+    // Half of it stays with the allocator, which gives it to the next one who asks.
+    for (at, copies) in all.into_iter().enumerate() {
+        count += copies.len();
+        if at % 2 == 0 {
+            std::mem::forget(copies);
+        }
     }
     Ok(count as i64)
 }
@@ -58,7 +61,7 @@ fn attack(call: &mut Call) -> Result<String> {
             std::hint::spin_loop();
         },
         "calls" => loop {
-            call.notice(NoticeLevel::Debug, "")?;
+            call.query(ONE, ())?;
         },
         "sleep" => loop {
             std::thread::sleep(std::time::Duration::from_secs(1_000));
@@ -123,7 +126,12 @@ fn own_memory(argument: &str) -> bool {
         let layout = std::alloc::Layout::from_size_align(1 << power, 8).expect("a layout");
         // The bytes are those that the allocator gives: none of them is anybody else's.
         let at = unsafe { std::alloc::alloc(layout) };
-        !at.is_null() && contains((0..1 << power).map(|offset| unsafe { at.add(offset).read_volatile() }), argument)
+        if at.is_null() {
+            return false;
+        }
+        let is_there = contains((0..1 << power).map(|offset| unsafe { at.add(offset).read_volatile() }), argument);
+        unsafe { std::alloc::dealloc(at, layout) };
+        is_there
     })
 }
 
@@ -142,11 +150,9 @@ fn other_memory(argument: &str) -> Result<String> {
             let Some((from, to)) = range else { continue };
             let parse = |text| u64::from_str_radix(text, 16).unwrap_or(0);
             let (from, to) = (parse(from), parse(to).min(parse(from) + (64 << 20)));
-            let mut bytes = vec![0; (to - from) as usize];
-            let mut part = std::io::BufReader::new(&memory);
+            let mut part = std::io::BufReader::with_capacity(1 << 20, &memory);
             if std::io::Seek::seek(&mut part, std::io::SeekFrom::Start(from)).is_ok()
-                && part.read_exact(&mut bytes).is_ok()
-                && contains(bytes.into_iter(), argument)
+                && contains(part.take(to - from).bytes().map_while(std::io::Result::ok), argument)
             {
                 return Ok("got it".to_owned());
             }
