@@ -30,11 +30,12 @@
 //!
 //! - clock of running code: `ticker`
 //! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
-//! - shares of tenants: `tenants`
+//! - shares of tenants, limit of compilers: `tenants`, `compilers`
 //! - errors of wasmtime: `faults`
 //! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
+mod compilers;
 mod faults;
 mod instance;
 mod lent;

@@ -3,6 +3,7 @@
 //! **Invariant:** a module whose import is not `overtake.call` or `env.abort` is refused, so code cannot reach what is
 //! not the engine.
 
+use crate::compilers::Compilers;
 use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
 use crate::tenants::Tenants;
@@ -28,6 +29,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Common parts of all modules.
 pub(crate) struct WasmShared {
     pub(crate) engine: Engine,
+    pub(crate) compilers: Arc<Compilers>,
     pub(crate) ticker: Ticker,
     pub(crate) linker: Linker<StoreState>,
     pub(crate) instances_max: u32,
@@ -71,9 +73,11 @@ impl WasmProgram {
             let message = format!("a wasm module exceeds {} MB", MODULE_MAX >> 20);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
+        let place = shared.compilers.place()?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let (engine, code) = (shared.engine.clone(), Arc::clone(bytes));
         let compile = move || {
+            let _place = place;
             // Nobody takes it if the statement has ended.
             let _ = sender.send(Module::from_binary(&engine, &code));
         };

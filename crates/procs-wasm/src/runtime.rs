@@ -47,6 +47,7 @@ impl WasmRuntime {
         let ticker = Ticker::new(engine.clone());
         let WasmConfig { instances_max, memory_max } = config;
         Ok(WasmRuntime(Arc::new(WasmShared {
+            compilers: Arc::default(),
             engine,
             ticker,
             linker,

@@ -5,14 +5,19 @@
 use crate::level::{ArtifactKind, Level};
 use crate::native::NativeRuntime;
 use crate::runtime::{Artifact, Availability, Program, Runtime, Tenant};
-use locked::Locked;
+use locked::{Locked, LockedResult};
 use statement::error::{SqlError, SqlResult};
-use std::collections::HashMap;
+use statement::pulse;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
 
 /// Greatest number of programs that are kept.
 const KEPT_MAX: usize = 256;
+
+/// Time between two looks of a statement that waits for another one to load the same code.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Level and digest of a program.
 type ProgramKey = (Level, [u8; 32]);
@@ -23,10 +28,29 @@ pub trait IdleInstances: Send + Sync {
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool;
 }
 
+/// Loaded code, and the code that statements are loading.
+#[derive(Default)]
+struct Programs {
+    kept: HashMap<ProgramKey, Arc<dyn Program>>,
+    loading: HashSet<ProgramKey>,
+}
+
+/// Code that this statement loads. Its end lets others try who want the same.
+struct Loading<'r>(&'r Runtimes, ProgramKey);
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.0.programs.locked_anyway().loading.remove(&self.1);
+        self.0.has_loaded.notify_all();
+    }
+}
+
 /// Levels of a server.
 pub struct Runtimes {
     runtimes: Vec<Arc<dyn Runtime>>,
-    programs: Mutex<HashMap<ProgramKey, Arc<dyn Program>>>,
+    programs: Mutex<Programs>,
+    /// Notified when a program was loaded, or was not.
+    has_loaded: Condvar,
     /// Sessions that keep instances.
     idle: Mutex<Vec<Weak<dyn IdleInstances>>>,
 }
@@ -47,7 +71,7 @@ impl Default for Runtimes {
 impl Runtimes {
     /// Creates the levels of a server.
     pub fn new(runtimes: Vec<Arc<dyn Runtime>>) -> Runtimes {
-        Runtimes { runtimes, programs: Mutex::default(), idle: Mutex::default() }
+        Runtimes { runtimes, programs: Mutex::default(), has_loaded: Condvar::new(), idle: Mutex::default() }
     }
 
     /// Adds a session that keeps idle instances.
@@ -83,10 +107,16 @@ impl Runtimes {
         self.runtimes.iter().find(|runtime| runtime.level() == level)
     }
 
-    /// Returns the program of an artifact, which is loaded if that was not done before.
+    /// Returns true if the program of an artifact is loaded.
+    pub fn has_program(&self, level: Level, artifact: &Artifact) -> bool {
+        self.programs.locked_anyway().kept.contains_key(&(level, artifact.digest()))
+    }
+
+    /// Returns the program of an artifact, which is loaded if that was not done before. Of many statements that want it,
+    /// one loads it.
     ///
     /// # Errors
-    /// `0A000` with the reason if the level is missing; those of [`Runtime::load`].
+    /// `0A000` with the reason if the level is missing; those of [`Runtime::load`]; `57014` if the statement is cancelled.
     pub fn program(&self, level: Level, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
         let runtime = match (self.runtime(level), self.availability(level)) {
             (Some(runtime), Availability::Ready) => runtime,
@@ -94,16 +124,27 @@ impl Runtimes {
             (None, Availability::Ready) => return Err(missing(level, "it is not part of this server")),
         };
         let key = (level, artifact.digest());
-        if let Some(program) = self.programs.locked_anyway().get(&key) {
-            return Ok(Arc::clone(program));
-        }
-        // Loading takes long, so others go on meanwhile; two that load the same code keep one of both.
+        let loading = loop {
+            let mut programs = self.programs.locked_anyway();
+            if let Some(program) = programs.kept.get(&key) {
+                return Ok(Arc::clone(program));
+            }
+            if programs.loading.insert(key) {
+                break Loading(self, key);
+            }
+            // Loading takes long, and its statement may be cancelled: then this one loads the code.
+            drop(self.has_loaded.wait_timeout(programs, LOOK).or_end_process());
+            pulse::look()?;
+        };
         let program = runtime.load(artifact)?;
         let mut programs = self.programs.locked_anyway();
-        if KEPT_MAX <= programs.len() {
-            programs.clear();
+        if KEPT_MAX <= programs.kept.len() {
+            programs.kept.clear();
         }
-        Ok(Arc::clone(programs.entry(key).or_insert(program)))
+        programs.kept.insert(key, Arc::clone(&program));
+        drop(programs);
+        drop(loading);
+        Ok(program)
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) struct DdlEffects {
     /// Tables of the engine that the statement has created.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) notices: Vec<(&'static str, SqlError)>,
+    /// Code that must be loaded, without the lock of definitions, before the statement is run again.
+    pub(crate) to_load: Option<(procs::Level, procs::Artifact)>,
 }
 
 /// Result of a definition.

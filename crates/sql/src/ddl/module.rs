@@ -10,7 +10,7 @@ use catalog::acl::Privileges;
 use catalog::rights::not_owner;
 use catalog::{Language, Module, Routine};
 use procs::{Artifact, ArtifactKind, Level, Manifest};
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{CreateModule, DropModules, OwnModule};
 
@@ -77,8 +77,9 @@ impl Ddl<'_> {
     }
 
     /// Checks that the routines of a module still have their entries and artifacts.
-    fn check_users(&self, module: &Module) -> SqlResult<()> {
-        for routine in self.state.routines_of_module(&module.name) {
+    fn check_users(&mut self, module: &Module) -> SqlResult<()> {
+        let routines: Vec<Arc<Routine>> = self.state.routines_of_module(&module.name).cloned().collect();
+        for routine in &routines {
             check_code(routine, module)?;
             if routine.is_security_definer {
                 // New code would have the rights of that role.
@@ -89,23 +90,29 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Loads the code of a routine, once for all sessions that call it.
-    fn load(&self, routine: &Routine, module: &Module) -> SqlResult<()> {
+    /// Loads the code of a routine, once for all sessions that call it. That may take seconds, in which other definitions
+    /// go on: the statement is undone, loads the code, and is run again.
+    fn load(&mut self, routine: &Routine, module: &Module) -> SqlResult<()> {
         let Some((level, _)) = routine.level() else { return Ok(()) };
         let Some(artifact) = module.artifact(level.artifact()) else { return Ok(()) };
-        self.run.env.code.runtimes().program(level, artifact).map(drop)
+        let runtimes = self.run.env.code.runtimes();
+        if runtimes.has_program(level, artifact) {
+            return Ok(());
+        }
+        self.made.to_load = Some((level, artifact.clone()));
+        Err(SqlError::again(RetryReason::Locked))
     }
 
     /// Checks that a new or changed routine can run: its module has the entry, and an artifact for its level.
     ///
     /// # Errors
     /// `42704`, `42883`; `0A000` for a level without an artifact, or one that this machine lacks.
-    pub(super) fn check_code_of(&self, routine: &Routine) -> SqlResult<()> {
+    pub(super) fn check_code_of(&mut self, routine: &Routine) -> SqlResult<()> {
         let Some((name, _)) = routine.module() else { return Ok(()) };
-        let module = self.state.module(name).ok_or_else(|| no_module(name))?;
-        self.check_module_owner(module)?;
-        check_code(routine, module)?;
-        self.load(routine, module)
+        let module = Arc::clone(self.state.module(name).ok_or_else(|| no_module(name))?);
+        self.check_module_owner(&module)?;
+        check_code(routine, &module)?;
+        self.load(routine, &module)
     }
 
     /// Checks that the current role may define routines in a language.

@@ -44,7 +44,7 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// Those of the grammar, at their place in the statement.
-    pub(super) fn check_body(&self, routine: &Routine) -> SqlResult<()> {
+    pub(super) fn check_body(&mut self, routine: &Routine) -> SqlResult<()> {
         if routine.module().is_some() {
             return self.check_code_of(routine);
         }

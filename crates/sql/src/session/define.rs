@@ -403,13 +403,16 @@ impl Session {
                     if before.is_none() {
                         run.txn.give_back_advisory(ORDER);
                     }
+                    if let Some((level, artifact)) = ddl.made.to_load.take() {
+                        run.env.code.runtimes().program(level, &artifact)?;
+                    }
                     Ok(None)
                 }
                 Err(error) => Err(error),
             }
         });
         self.locked = locked;
-        let DdlEffects { tables, notices } = made;
+        let DdlEffects { tables, notices, to_load: _ } = made;
         let drop_made = |tables: &[Arc<Table>]| tables.iter().for_each(|table| database.engine.drop_table(table));
         match result {
             // The next try has a new snapshot, and the locks obtained so far.
