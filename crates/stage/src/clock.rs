@@ -283,6 +283,18 @@ impl StageClock {
         self.stamps.store(stamps, Relaxed);
     }
 
+    /// Books ticks of [`Stage::Run`] that have passed on other threads to another stage. Books no more than the run has.
+    pub fn take_out_of_run(&self, stage: Stage, ticks: u64) {
+        if ticks == 0 || self.source.is_off() {
+            return;
+        }
+        self.stamp(self.position());
+        let run = self.passed.get(Stage::Run as usize).map_or(0, |word| word.load(Relaxed));
+        let ticks = ticks.min(run);
+        self.take_from_run(ticks);
+        self.add(stage, ticks);
+    }
+
     /// Takes ticks out of [`Stage::Run`].
     fn take_from_run(&self, ticks: u64) {
         if let Some(word) = self.passed.get(Stage::Run as usize) {

@@ -69,14 +69,22 @@ impl CodeNotices {
     }
 }
 
-/// Idle instances of a session, the least recently used first.
+/// Idle instances of a session.
 #[derive(Default)]
-struct KeptInstances(Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>);
+struct KeptInstances(Mutex<IdleList>);
+
+#[derive(Default)]
+struct IdleList {
+    /// The least recently used first.
+    all: Vec<(InstanceKey, Box<dyn Instance>)>,
+    /// Number of times that the session has forgotten its instances. Those in use then are not kept.
+    forgotten: u64,
+}
 
 impl IdleInstances for KeptInstances {
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool {
         let given = {
-            let mut all = self.0.locked_anyway();
+            let all = &mut self.0.locked_anyway().all;
             let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact() == of;
             let at = all.iter().position(is_one);
             at.map(|at| all.remove(at))
@@ -273,10 +281,10 @@ impl SessionCode {
         self.level.fetch_max(isolation_of(level) as u8, Relaxed);
         let limits = routine.isolation.limits;
         let key = InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory };
-        let kept = {
+        let (kept, forgotten) = {
             let mut instances = self.instances.0.locked_anyway();
-            let at = instances.iter().position(|(of, _)| *of == key);
-            at.map(|at| instances.remove(at).1)
+            let at = instances.all.iter().position(|(of, _)| *of == key);
+            (at.map(|at| instances.all.remove(at).1), instances.forgotten)
         };
         // A process may have been killed while it was idle.
         let mut instance = match kept.filter(|kept| kept.is_alive()) {
@@ -289,9 +297,13 @@ impl SessionCode {
         }
         let surplus = {
             let mut instances = self.instances.0.locked_anyway();
-            let surplus = (INSTANCES_MAX <= instances.len()).then(|| instances.remove(0));
-            instances.push((key, instance));
-            surplus
+            if instances.forgotten == forgotten {
+                let surplus = (INSTANCES_MAX <= instances.all.len()).then(|| instances.all.remove(0).1);
+                instances.all.push((key, instance));
+                surplus
+            } else {
+                Some(instance)
+            }
         };
         // Outside of the lock: the end of an instance may take long.
         drop(surplus);
@@ -325,7 +337,11 @@ impl SessionCode {
 
     /// Drops all instances: nothing that they keep outlasts `DISCARD ALL`.
     pub(crate) fn forget_instances(&self) {
-        let all = std::mem::take(&mut *self.instances.0.locked_anyway());
+        let all = {
+            let mut instances = self.instances.0.locked_anyway();
+            instances.forgotten += 1;
+            std::mem::take(&mut instances.all)
+        };
         drop(all);
     }
 }
@@ -371,7 +387,7 @@ pub(crate) fn no_artifact(module: &str, level: Level) -> SqlError {
 }
 
 /// Returns the error for a number that a manifest does not have.
-fn no_handle(what: &str, number: u16) -> SqlError {
+pub(crate) fn no_handle(what: &str, number: u16) -> SqlError {
     let message = format!("the routine broke the protocol: {number} is the number of no {what}");
     SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message)
 }

@@ -9,7 +9,7 @@
 
 use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
-use crate::context::{ModuleCode, PlannedTable, no_cursor};
+use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
 use catalog::rights::role_named;
 use catalog::{Routine, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
@@ -84,11 +84,7 @@ impl Run<'_> {
         let code =
             routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
         let returned = self.invoked(routine, code, rows).map_err(|error| of_code(error, routine))?;
-        if returned.len() != rows.len() {
-            let message = format!("the routine returned {} rows for {}", returned.len(), rows.len());
-            let error = SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message);
-            return Err(of_code(error, routine));
-        }
+        check_count(returned.len(), rows.len()).map_err(|error| of_code(error, routine))?;
         let bytes = returned.iter().map(|row| bytes_of(row)).sum();
         self.give_back(MemoryUse::Results, bytes);
         Ok(returned.into_iter().map(|row| row.into_vec().into_iter().next().unwrap_or_default()).collect())
@@ -123,7 +119,7 @@ impl Run<'_> {
         let invoked = self
             .env
             .code
-            .with_instance(routine, &code, self.tenant(), |instance| instance.invoke(&invocation, &mut calls));
+            .with_instance(routine, &code, tenant_of(self.env), |instance| instance.invoke(&invocation, &mut calls));
         if let (Some(clock), Some(before)) = (&calls.clock, before) {
             clock.restore(before);
         }
@@ -140,16 +136,16 @@ impl Run<'_> {
         }
         Ok(all)
     }
+}
 
-    /// Returns the owner of instances: the current role.
-    fn tenant(&self) -> Tenant {
-        let roles = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-        Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &self.env.user)))
-    }
+/// Returns the owner of instances: the current role.
+pub(super) fn tenant_of(env: &Env) -> Tenant {
+    let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
+    Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &env.user)))
 }
 
 /// Adds the routine to an error of its code.
-fn of_code(error: SqlError, routine: &Routine) -> SqlError {
+pub(super) fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     match error.begins_again() {
         Some(_) => error,
         None => {
@@ -159,7 +155,7 @@ fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     }
 }
 
-fn no_entry(module: &str, entry: &str) -> SqlError {
+pub(super) fn no_entry(module: &str, entry: &str) -> SqlError {
     let message = format!("module \"{module}\" has no entry \"{entry}\"");
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
@@ -262,8 +258,29 @@ impl Drop for CodeCalls<'_, '_> {
     }
 }
 
+/// Checks the number of rows that code has returned for these rows of arguments.
+pub(super) fn check_count(returned: usize, given: usize) -> SqlResult<()> {
+    if returned == given {
+        return Ok(());
+    }
+    let message = format!("the routine returned {returned} rows for {given}");
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+}
+
+/// Returns the error for code that emits rows although its routine returns no set.
+pub(super) fn no_set(routine: &Routine) -> SqlError {
+    let message = format!("routine \"{}\" does not return a set", routine.name);
+    SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message)
+}
+
+/// Returns the error for linked code of a function that has promised to change nothing, and wants tables without SQL.
+pub(super) fn no_direct_access() -> SqlError {
+    let message = "direct access to tables is not allowed in a non-volatile function";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
 /// Checks a row that linked code has made: its width, and the types of its values.
-fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
+pub(super) fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
     let is_value = |(value, of): (&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
     if row.len() == kinds.len() && row.iter().zip(kinds).all(is_value) {
         return Ok(());
@@ -359,8 +376,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
 
     fn emit(&mut self, row: &[Datum]) -> SqlResult<()> {
         if !self.routine.is_set {
-            let message = format!("routine \"{}\" does not return a set", self.routine.name);
-            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+            return Err(no_set(self.routine));
         }
         check_values(row, &self.result)?;
         self.count(1)?;
@@ -380,8 +396,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
 
     fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool> {
         if self.routine.volatility != Volatility::Volatile {
-            let message = "direct access to tables is not allowed in a non-volatile function";
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            return Err(no_direct_access());
         }
         self.look()?;
         let tables = self.code.direct(self.scope())?;
