@@ -120,7 +120,7 @@ impl TickSource {
 
     /// Returns the present time in ticks.
     #[inline]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         match self {
             TickSource::Tsc => os::ticks(),
             TickSource::Monotonic => os::now_ns(),

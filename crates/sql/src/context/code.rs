@@ -18,7 +18,7 @@ use procs::{
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
 use stage::{IsolationLevel, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -53,6 +53,8 @@ pub(crate) struct SessionCode {
     level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<CodeNotices>,
+    /// OIDs of procedures that have ended transactions.
+    ending: Mutex<HashSet<u32>>,
 }
 
 /// Notices of one statement, and their bytes.
@@ -144,9 +146,23 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, are_known, level, has_notices, notices) = Default::default();
+        let (modules, instances, are_known, level, has_notices, notices, ending) = Default::default();
         let clock = Mutex::new(clock);
-        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices })
+        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices, ending })
+    }
+
+    /// Returns true if a procedure is known to end transactions.
+    pub(crate) fn ends_transactions(&self, procedure: u32) -> bool {
+        self.ending.locked_anyway().contains(&procedure)
+    }
+
+    /// Notes that a procedure ends transactions.
+    pub(crate) fn note_ending(&self, procedure: u32) {
+        let mut all = self.ending.locked_anyway();
+        if MODULES_MAX <= all.len() {
+            all.clear();
+        }
+        all.insert(procedure);
     }
 
     /// Returns the stage clock that runs.
@@ -198,10 +214,7 @@ impl SessionCode {
             }
         };
         let mut notices = self.notices.locked_anyway();
-        if NOTICES_MAX < notices.bytes + message.len() {
-            let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_notices(notices.bytes + message.len())?;
         notices.bytes += CodeNotices::bytes_of(message);
         notices.all.push((severity, SqlError::new(state, message)));
         self.has_notices.store(true, Relaxed);
@@ -384,6 +397,18 @@ pub(crate) fn no_artifact(module: &str, level: Level) -> SqlError {
     let what = format_args!("isolation level \"{level}\" for module \"{module}\"");
     let detail = format!("The level runs artifacts of kind \"{}\", and the module has none.", level.artifact());
     SqlError::unsupported(what).detail(detail)
+}
+
+/// Checks the bytes of the notices of one statement.
+///
+/// # Errors
+/// `54000`
+pub(crate) fn check_notices(bytes: usize) -> SqlResult<()> {
+    if bytes <= NOTICES_MAX {
+        return Ok(());
+    }
+    let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
 /// Returns the error for a number that a manifest does not have.

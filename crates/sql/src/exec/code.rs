@@ -11,15 +11,17 @@ use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
 use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
 use catalog::rights::role_named;
-use catalog::{Routine, RoutineResult, Volatility};
+use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
-use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant};
+use procs::{
+    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant, TransactionEnd,
+};
 use query::bind::result_kinds;
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
 use stage::{Stage, StageClock};
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::collections::{HashMap, VecDeque};
@@ -28,28 +30,28 @@ use types::SqlType;
 use types::datum::Datum;
 
 /// Greatest number of cursors that one invocation has open.
-const CURSORS_MAX: usize = 1_000;
+pub(super) const CURSORS_MAX: usize = 1_000;
 
 /// Engine as the code of one invocation sees it.
-struct CodeCalls<'r, 'a> {
-    run: &'r Run<'a>,
-    code: &'r ModuleCode,
-    clock: Option<Arc<StageClock>>,
-    routine: &'r Routine,
-    result: Arc<[SqlType]>,
-    cursors: HashMap<u32, CodeCursor>,
-    last_cursor: u32,
-    emitted: Vec<Box<[Datum]>>,
+pub(super) struct CodeCalls<'r, 'a> {
+    pub(super) run: &'r Run<'a>,
+    pub(super) code: &'r ModuleCode,
+    pub(super) clock: Option<Arc<StageClock>>,
+    pub(super) routine: &'r Routine,
+    pub(super) result: Arc<[SqlType]>,
+    pub(super) cursors: HashMap<u32, CodeCursor>,
+    pub(super) last_cursor: u32,
+    pub(super) emitted: Vec<Box<[Datum]>>,
     /// End of the invocation by the routine's own limit.
-    deadline: Option<Deadline>,
+    pub(super) deadline: Option<Deadline>,
     /// Rows that calls may still read, change or emit.
-    rows_left: Option<u64>,
+    pub(super) rows_left: Option<u64>,
 }
 
 /// Rows that wait for the code.
-struct CodeCursor {
-    columns: Arc<[SqlType]>,
-    rows: VecDeque<Box<[Datum]>>,
+pub(crate) struct CodeCursor {
+    pub(super) columns: Arc<[SqlType]>,
+    pub(super) rows: VecDeque<Box<[Datum]>>,
 }
 
 impl Run<'_> {
@@ -145,7 +147,7 @@ pub(super) fn tenant_of(env: &Env) -> Tenant {
 }
 
 /// Adds the routine to an error of its code.
-pub(super) fn of_code(error: SqlError, routine: &Routine) -> SqlError {
+pub(crate) fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     match error.begins_again() {
         Some(_) => error,
         None => {
@@ -240,10 +242,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         let count = changed.unwrap_or(rows.len() as u64);
         self.count(count)?;
         let Some(columns) = &call.columns else { return Ok(Executed { rows: count, cursor: None }) };
-        if CURSORS_MAX <= self.cursors.len() {
-            let message = format!("routine \"{}\" has more than {CURSORS_MAX} cursors open", self.routine.name);
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_cursors(self.cursors.len(), self.routine)?;
         self.last_cursor += 1;
         self.cursors.insert(self.last_cursor, CodeCursor { columns: Arc::clone(columns), rows });
         Ok(Executed { rows: count, cursor: Some(CursorHandle(self.last_cursor)) })
@@ -265,6 +264,26 @@ pub(super) fn check_count(returned: usize, given: usize) -> SqlResult<()> {
     }
     let message = format!("the routine returned {returned} rows for {given}");
     Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+}
+
+/// Checks the number of cursors before another is opened.
+pub(super) fn check_cursors(open: usize, routine: &Routine) -> SqlResult<()> {
+    if open < CURSORS_MAX {
+        return Ok(());
+    }
+    let message = format!("routine \"{}\" has more than {CURSORS_MAX} cursors open", routine.name);
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
+/// Returns true for a procedure that may end the transaction if `CALL` runs it outside a transaction block. One with
+/// settings or rights of its own has them to its end, and a transaction cannot end within them.
+pub(crate) fn may_end_transactions(routine: &Routine) -> bool {
+    routine.kind == RoutineKind::Procedure && !routine.is_security_definer && routine.settings.is_empty()
+}
+
+/// Returns the error for the end of a transaction where none is possible.
+pub(crate) fn no_end_of_transaction() -> SqlError {
+    SqlError::new(SqlState::INVALID_TRANSACTION_TERMINATION, "invalid transaction termination")
 }
 
 /// Returns the error for code that emits rows although its routine returns no set.
@@ -368,6 +387,14 @@ impl EngineCalls for CodeCalls<'_, '_> {
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed> {
         let call = self.code.statement(statement, self.scope())?;
         self.open(&call, parameters)
+    }
+
+    fn end_transaction(&mut self, _: TransactionEnd) -> SqlResult<()> {
+        if !may_end_transactions(self.routine) {
+            return Err(no_end_of_transaction());
+        }
+        // The session runs the procedure again, on a thread of its own.
+        Err(SqlError::again(RetryReason::EndsTransaction))
     }
 
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {

@@ -7,23 +7,26 @@
 //! depends on the order of calls, such as notices, is refused. A failure is remembered: rows decide whether it is one
 //! of the query, since the two paths may call code for different rows before an error.
 
-use super::code::{check_count, check_values, no_direct_access, no_entry, no_set, of_code, tenant_of};
+use super::code::{
+    check_count, check_values, no_direct_access, no_end_of_transaction, no_entry, no_set, of_code, tenant_of,
+};
 use crate::context::{Env, no_cursor, no_handle};
 use catalog::acl::Privileges;
 use catalog::rights::Rights;
 use catalog::{CatalogSnapshot, Routine};
-use locked::Locked;
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
-use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle};
+use procs::{
+    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+};
 use query::analytics::StoredCode;
 use query::bind::result_kinds;
-use stage::StageClock;
+use stage::AwayTime;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use types::SqlType;
 use types::datum::Datum;
 
@@ -32,18 +35,8 @@ pub(crate) struct StatementCode {
     env: Arc<Env>,
     has_ended: AtomicBool,
     has_failed: AtomicBool,
-    clock: Option<Arc<StageClock>>,
-    crossing: Mutex<CrossingTime>,
-}
-
-/// Time in which at least one thread was in code, in ticks of the stage clock.
-#[derive(Default)]
-struct CrossingTime {
-    /// Threads that are in code.
-    threads: usize,
-    /// Tick at which the first of them entered it.
-    since: u64,
-    passed: u64,
+    /// Time in code, if the session's clock runs.
+    crossing: Option<AwayTime>,
 }
 
 impl fmt::Debug for StatementCode {
@@ -53,15 +46,12 @@ impl fmt::Debug for StatementCode {
 }
 
 /// Guard of the time in code.
-struct CrossingGuard<'c>(&'c StatementCode);
+struct CrossingGuard<'c>(Option<&'c AwayTime>);
 
 impl Drop for CrossingGuard<'_> {
     fn drop(&mut self) {
-        let Some(clock) = &self.0.clock else { return };
-        let mut crossing = self.0.crossing.locked_anyway();
-        crossing.threads -= 1;
-        if crossing.threads == 0 {
-            crossing.passed += clock.source().now().saturating_sub(crossing.since);
+        if let Some(time) = self.0 {
+            time.end();
         }
     }
 }
@@ -75,9 +65,9 @@ impl StatementCode {
             let code = env.code.apart();
             Arc::make_mut(&mut env).code = code;
         }
-        let clock = env.code.clock();
-        let (has_ended, has_failed, crossing) = Default::default();
-        Arc::new(StatementCode { env, has_ended, has_failed, clock, crossing })
+        let crossing = env.code.clock().map(|clock| AwayTime::new(clock.source().clone()));
+        let (has_ended, has_failed) = Default::default();
+        Arc::new(StatementCode { env, has_ended, has_failed, crossing })
     }
 
     /// Returns true if a call has failed, whatever DataFusion has made of the error.
@@ -85,20 +75,17 @@ impl StatementCode {
         self.has_failed.load(Relaxed)
     }
 
-    /// Returns the time in which at least one thread was in code so far, in ticks of the stage clock.
-    pub(crate) fn crossing_ticks(&self) -> u64 {
-        self.crossing.locked_anyway().passed
+    /// Returns the time in code.
+    pub(crate) fn crossing(&self) -> Option<&AwayTime> {
+        self.crossing.as_ref()
     }
 
     fn enter(&self) -> CrossingGuard<'_> {
-        if let Some(clock) = &self.clock {
-            let mut crossing = self.crossing.locked_anyway();
-            if crossing.threads == 0 {
-                crossing.since = clock.source().now();
-            }
-            crossing.threads += 1;
+        let time = self.crossing.as_ref();
+        if let Some(time) = time {
+            time.begin();
         }
-        CrossingGuard(self)
+        CrossingGuard(time)
     }
 
     fn look(&self) -> SqlResult<()> {
@@ -236,6 +223,10 @@ impl EngineCalls for Computation<'_> {
 
     fn execute(&mut self, statement: StatementHandle, _: &[Datum]) -> SqlResult<Executed> {
         Err(no_handle("statement", statement.0))
+    }
+
+    fn end_transaction(&mut self, _: TransactionEnd) -> SqlResult<()> {
+        Err(no_end_of_transaction())
     }
 
     fn notice(&mut self, _: NoticeLevel, _: &str) -> SqlResult<()> {

@@ -19,10 +19,12 @@ mod memo;
 mod order;
 mod probe;
 mod recursive;
+pub(crate) mod remote;
 mod routine;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
+mod steps;
 mod window;
 mod write;
 
@@ -46,9 +48,11 @@ use types::Kind;
 use types::datum::Datum;
 
 pub(crate) use advisory::AdvisoryState;
+pub(crate) use code::{may_end_transactions, no_end_of_transaction, of_code};
 pub(crate) use computed::StatementCode;
 pub(crate) use constraints::ConstraintEvent;
 pub(crate) use sequence::SessionSequences;
+pub(crate) use steps::{StepAnswer, StepCall};
 pub(crate) use write::RunChanges;
 
 /// Continuation of a scan: `Break` if no more rows are needed.

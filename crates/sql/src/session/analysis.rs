@@ -45,6 +45,11 @@ impl Analysis {
         (Arc::new(Analysis { run, rows, is_settled: true, ..Analysis::default() }), stream)
     }
 
+    /// Returns a wait for a letter of a procedure's code, which a cancel ends by this run.
+    pub(super) fn of_procedure(run: Arc<dyn AnalyticsRun>) -> Arc<Analysis> {
+        Arc::new(Analysis { run: OnceLock::from(run), ..Analysis::default() })
+    }
+
     /// Starts the plan, which may call this code. Called once.
     ///
     /// # Errors

@@ -197,7 +197,9 @@ impl Session {
     /// decide whether the query has.
     fn end_code(&self, analysis: &Analysis) -> bool {
         let Some(code) = analysis.code() else { return false };
-        self.clock.take_out_of_run(Stage::Crossing, code.crossing_ticks());
+        if let Some(time) = code.crossing() {
+            self.clock.take_out_of_run(Stage::Crossing, time);
+        }
         code.has_failed() && self.path() == QueryPath::Small
     }
 
