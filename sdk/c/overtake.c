@@ -8,7 +8,7 @@
 #error "the library is for little-endian machines"
 #endif
 
-enum { GET = 1, PUT, DELETE, SCAN, NEXT, CLOSE, EXECUTE, NOTICE, RAISE, EMIT };
+enum { GET = 1, PUT, DELETE, SCAN, NEXT, CLOSE, EXECUTE, NOTICE, RAISE, EMIT, COMMIT, ROLLBACK };
 enum { ROWS_HEAD = 6, EMIT_BYTES = 64 << 10 };
 
 /* Bytes that are written. */
@@ -290,6 +290,10 @@ void ot_add_close(uint32_t cursor) {
     put_u8(&request, CLOSE);
     put_u32(&request, cursor);
 }
+
+void ot_add_commit(void) { put_u8(&request, COMMIT); }
+
+void ot_add_rollback(void) { put_u8(&request, ROLLBACK); }
 
 void ot_run(void) {
     if (request.length) exchange();

@@ -118,6 +118,10 @@ void ot_add_scan(uint16_t table, unsigned flags, uint16_t count, const ot_value 
 void ot_add_execute(uint16_t statement, uint16_t count, const ot_value *parameters);     /* ot_read_executed */
 void ot_add_notice(unsigned level, const char *message); /* nothing; 0 debug, 1 log, 2 info, 3 notice, 4 warning */
 void ot_add_close(uint32_t cursor);                      /* nothing */
+/* The end of the transaction, after which another begins and cursors are closed: nothing. Only in a procedure that CALL runs
+ * outside a transaction block. */
+void ot_add_commit(void);
+void ot_add_rollback(void);
 void ot_run(void);
 
 /* Reads the columns of a row. Returns false if there is no row. */

@@ -537,6 +537,19 @@ final class Overtake {
             });
         }
 
+        /**
+         * Commits the transaction, and begins another. Cursors are closed. Only in a procedure that CALL runs outside a
+         * transaction block.
+         */
+        void commit() {
+            call(new Writer().u8(11), null);
+        }
+
+        /** Rolls the transaction back to the last commit, and begins another. As commit. */
+        void rollback() {
+            call(new Writer().u8(12), null);
+        }
+
         /** Sends a notice: debug, log, info, notice or warning. */
         void notice(String level, String message) {
             int number = List.of("debug", "log", "info", "notice", "warning").indexOf(level);

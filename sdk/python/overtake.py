@@ -381,6 +381,15 @@ class _Calls:
 
         return self._call(data, read)
 
+    def commit(self):
+        """Commits the transaction, and begins another. Cursors are closed. Only in a procedure that CALL runs outside a
+        transaction block."""
+        return self._call(struct.pack("<B", 11), None)
+
+    def rollback(self):
+        """Rolls the transaction back to the last commit, and begins another. As commit."""
+        return self._call(struct.pack("<B", 12), None)
+
     def notice(self, message, level="notice"):
         """Sends a notice: debug, log, info, notice or warning."""
         number = ["debug", "log", "info", "notice", "warning"].index(level)

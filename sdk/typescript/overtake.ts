@@ -426,6 +426,9 @@ const made = {
     };
     return { data: new Writer().u8(7).u16(statement.number).row(parameters), read };
   },
+  end(code: number): Made<undefined> {
+    return { data: new Writer().u8(code), read: null };
+  },
   notice(message: string, level: string): Made<undefined> {
     const number = ["debug", "log", "info", "notice", "warning"].indexOf(level);
     return { data: new Writer().u8(8).u8(number).message(message), read: null };
@@ -518,6 +521,19 @@ export class Call {
   /** Executes a statement of the manifest. */
   execute(statement: Statement, parameters: Row): Executed {
     return this.make(made.execute(this, statement, parameters));
+  }
+
+  /**
+   * Commits the transaction, and begins another. Cursors are closed. Only in a procedure that CALL runs outside a
+   * transaction block.
+   */
+  commit(): void {
+    this.make(made.end(11));
+  }
+
+  /** Rolls the transaction back to the last commit, and begins another. As commit. */
+  rollback(): void {
+    this.make(made.end(12));
   }
 
   /** Sends a notice: debug, log, info, notice or warning. */

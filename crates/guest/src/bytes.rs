@@ -19,6 +19,8 @@ pub(crate) mod code {
     pub(crate) const NOTICE: u8 = 8;
     pub(crate) const RAISE: u8 = 9;
     pub(crate) const EMIT: u8 = 10;
+    pub(crate) const COMMIT: u8 = 11;
+    pub(crate) const ROLLBACK: u8 = 12;
 }
 
 /// Writes a length in 4 bytes, and the bytes.

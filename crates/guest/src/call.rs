@@ -192,6 +192,25 @@ impl<'h> Call<'h> {
         }
     }
 
+    /// Commits the transaction, and begins another. Cursors are closed, and locks are gone.
+    ///
+    /// # Errors
+    /// `2D000` unless the entry is a procedure that `CALL` runs outside a transaction block, without `SECURITY DEFINER`
+    /// and `SET`; those of a commit.
+    pub fn commit(&mut self) -> Result<()> {
+        self.begin(code::COMMIT);
+        self.exchange().map(drop)
+    }
+
+    /// Rolls the transaction back to the last commit, and begins another. Cursors are closed, and locks are gone.
+    ///
+    /// # Errors
+    /// As [`Call::commit`].
+    pub fn rollback(&mut self) -> Result<()> {
+        self.begin(code::ROLLBACK);
+        self.exchange().map(drop)
+    }
+
     /// Sends a notice to the client.
     pub fn notice(&mut self, level: NoticeLevel, message: &str) -> Result<()> {
         self.request.clear();

@@ -20,7 +20,7 @@ use futures::StreamExt;
 use locked::Locked;
 use query::analytics::{
     Analytics, AnalyticsAnswer, AnalyticsFinish, AnalyticsPlan, AnalyticsQuery, AnalyticsReport, AnalyticsRun,
-    AnalyticsStart,
+    AnalyticsStart, StoredCode,
 };
 use query::explain::ExplainNode;
 use query::plan::Plan;
@@ -104,7 +104,10 @@ impl AnalyticsState {
         start: &AnalyticsStart,
         runtime: &RuntimeGrant,
     ) -> SqlResult<RunOperators> {
-        let logical = lower(plan, columns, &start.parameters, &start.context, &TableOrigin::OfEngine)?;
+        let (context, code) = (&start.context, start.code.as_ref());
+        // The types of the parameters are those of their values.
+        let query = AnalyticsQuery { plan, parameters: &[], columns, context, code };
+        let logical = lower(&query, &start.parameters, &TableOrigin::OfEngine)?;
         let (can_fail, asks_for_one_row) = (plan_can_raise(&logical), asks_for_one_row(&logical));
         let session = session_of(&self.session, runtime.partitions);
         let operators = operators(logical, &session, &start.snapshot).await.map_err(planning)?;
@@ -144,7 +147,7 @@ impl Analytics for SqlAnalytics {
     fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>> {
         // A refusal does not depend on the parameters.
         let nulls = vec![Datum::Null; query.parameters.len()];
-        lower(query.plan, query.columns, &nulls, query.context, &TableOrigin::OfEngine)?;
+        lower(query, &nulls, &TableOrigin::OfEngine)?;
         let (plan, columns) = (Arc::new(query.plan.clone()), query.columns.into());
         Ok(Arc::new(ReadyPlan { inner: Arc::clone(&self.0), plan, columns }))
     }
@@ -167,6 +170,7 @@ impl AnalyticsPlan for ReadyPlan {
             place: OnceLock::new(),
             admission: Arc::clone(&class_runtime.admission),
             stream: start.stream.clone(),
+            code: start.code.clone(),
         });
         if let Some(deadline) = start.deadline {
             let run = Arc::downgrade(&run);
@@ -226,6 +230,8 @@ struct RunHandle {
     admission: Arc<dyn Admission>,
     /// Queue of its rows. A run that waits for room there ends when the queue is closed.
     stream: Option<Arc<Stream<ResultPiece>>>,
+    /// Stored code that it calls.
+    code: Option<Arc<dyn StoredCode>>,
 }
 
 impl RunHandle {
@@ -250,6 +256,10 @@ impl RunHandle {
         }
         if let Some(running) = self.running.get() {
             running.cancel();
+        }
+        // Operators that divide rows among partitions call it without a look at the run.
+        if let Some(code) = &self.code {
+            code.end();
         }
         if let Some(place) = self.place.get() {
             self.admission.take_back(*place);

@@ -21,7 +21,6 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use engine::{Engine, Snapshot};
 use futures::StreamExt;
-use query::analytics::AnalyticsQuery;
 use std::fmt;
 use std::sync::Arc;
 use types::SqlType;
@@ -106,8 +105,9 @@ impl Database {
             self.catalog.adopt(&self.engine().tables()).map_err(Error::refused)?;
         }
         let bound = self.catalog.query_alone(text).map_err(Error::refused)?;
-        let AnalyticsQuery { plan, parameters: _, columns, context } = bound.query();
-        let logical = lower(plan, columns, &[], context, &self.tables).map_err(Error::refused)?;
+        let query = bound.query();
+        let columns = query.columns;
+        let logical = lower(&query, &[], &self.tables).map_err(Error::refused)?;
         let is_ordered_by_run = matches!(self.tables, TableOrigin::OfEngine);
         let logical =
             if is_ordered_by_run { logical } else { self.session.optimize(&logical).map_err(Error::statement)? };

@@ -10,10 +10,13 @@ mod answer;
 mod calls;
 #[path = "paths/every_type.rs"]
 mod every_type;
+#[path = "paths/stored.rs"]
+mod stored;
 
 use answer::{Answer, Line};
 use engine::{Engine, EngineConfig};
 use olap::{Admission, ClassRuntime, Job, NoHook, QuerySlot, Runtime, RuntimeConfig, SqlAnalytics};
+use procs::Runtimes;
 use settings::Connect;
 use sql::session::{Outcome, Session, Step};
 use statement::outcome::TransactionStatus;
@@ -56,13 +59,18 @@ struct Server {
 
 impl Server {
     fn new() -> Server {
+        Server::with_runtimes(Arc::default())
+    }
+
+    /// A server with these levels of isolation.
+    fn with_runtimes(runtimes: Arc<Runtimes>) -> Server {
         let engine = Engine::new(EngineConfig::in_memory());
         let tables = olap::Database::new(engine.clone());
         let runtime = Arc::new(Runtime::new(RuntimeConfig::new(2)).unwrap());
         let class_runtime =
             || ClassRuntime { runtime: Arc::downgrade(&runtime), admission: Arc::new(Open), hook: Arc::new(NoHook) };
         let analytics = SqlAnalytics::new(&tables, [class_runtime(), class_runtime(), class_runtime()]).unwrap();
-        let database = sql::session::Database::new(engine).with_analytics(analytics);
+        let database = sql::session::Database::new(engine).with_analytics(analytics).with_runtimes(runtimes);
         let connect = Connect {
             user: "postgres".to_owned(),
             database: "postgres".to_owned(),

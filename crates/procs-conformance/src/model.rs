@@ -4,7 +4,9 @@
 //! end an invocation at each of them.
 
 use procs::format::garbled;
-use procs::{CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle};
+use procs::{
+    CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+};
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -116,6 +118,8 @@ pub struct ModelEngine {
     pub emitted: Vec<Vec<Datum>>,
     /// Notices.
     pub notices: Vec<(NoticeLevel, String)>,
+    /// Ends of transactions.
+    pub ends: Vec<TransactionEnd>,
     /// Number of calls so far.
     pub calls: u64,
     /// Number of the call that is refused as a serialization failure; 0 for none.
@@ -247,6 +251,13 @@ impl EngineCalls for ModelEngine {
         let (rows, found) = (statement.run)(&mut self.tables, parameters)?;
         let columns = Arc::clone(&statement.columns);
         Ok(Executed { rows, cursor: found.map(|found| self.opened(columns, found)) })
+    }
+
+    fn end_transaction(&mut self, end: TransactionEnd) -> SqlResult<()> {
+        self.counted()?;
+        self.cursors.clear();
+        self.ends.push(end);
+        Ok(())
     }
 
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {

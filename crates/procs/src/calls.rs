@@ -42,13 +42,21 @@ pub enum NoticeLevel {
     Warning,
 }
 
+/// End of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum TransactionEnd {
+    Commit,
+    Rollback,
+}
+
 /// Receiver of a row. It stops the walk by returning `Break`.
 pub type EachRow<'a> = dyn FnMut(&[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
 
 /// Engine as stored code sees it, within one invocation.
 ///
 /// Each call is a command of its own within the calling statement. After an error the invocation must end with that
-/// error: its effects are undone as a whole.
+/// error: its effects since the last commit are undone as a whole.
 ///
 /// # Errors
 /// All calls fail with `39000` for a handle that does not exist, with `42501` if the caller lacks a right, and with
@@ -88,6 +96,13 @@ pub trait EngineCalls {
 
     /// Executes a statement of the manifest.
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed>;
+
+    /// Commits the transaction, or rolls it back, and begins another. All cursors are closed.
+    ///
+    /// # Errors
+    /// `2D000` unless the code is a procedure that `CALL` runs outside a transaction block, without settings and rights
+    /// of its own; those of a commit.
+    fn end_transaction(&mut self, end: TransactionEnd) -> SqlResult<()>;
 
     /// Sends a notice to the client.
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()>;

@@ -35,7 +35,9 @@ pub mod runtime;
 pub mod runtimes;
 pub mod wire;
 
-pub use calls::{CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle};
+pub use calls::{
+    CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+};
 pub use level::{ArtifactKind, Channel, Level};
 pub use manifest::Manifest;
 pub use native::{NativeCall, NativeModule};

@@ -28,11 +28,13 @@
 //! | notice | 8 | level in 1 (0 debug, 1 log, 2 info, 3 notice, 4 warning), text | |
 //! | raise | 9 | SQLSTATE in 5, then message, detail and hint as texts, empty for none | never |
 //! | emit | 10 | as a result | |
+//! | commit | 11 | | |
+//! | rollback | 12 | | |
 //!
 //! **Invariant:** an answer never exceeds the area: rows of `next` that do not fit are left for the next call, and any
 //! other answer beyond it is `54000`.
 
-use crate::calls::{CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle};
+use crate::calls::{CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle, TransactionEnd};
 use crate::format::{WireReader, garbled, put};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -60,6 +62,8 @@ pub mod code {
     pub const NOTICE: u8 = 8;
     pub const RAISE: u8 = 9;
     pub const EMIT: u8 = 10;
+    pub const COMMIT: u8 = 11;
+    pub const ROLLBACK: u8 = 12;
 }
 
 /// Returns the error for a message that does not fit the area.
@@ -228,6 +232,8 @@ fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: 
             let columns = engine.result();
             rows_of(reader, &columns, &mut |row| engine.emit(&row))?;
         }
+        code::COMMIT => engine.end_transaction(TransactionEnd::Commit)?,
+        code::ROLLBACK => engine.end_transaction(TransactionEnd::Rollback)?,
         code => return Err(garbled(&format!("{code} is the code of no call"))),
     }
     Ok(())

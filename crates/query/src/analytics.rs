@@ -6,6 +6,7 @@
 use crate::explain::ExplainNode;
 use crate::plan::Plan;
 use crate::rows::{BYTES_MAX, ResultPiece, bytes_of, too_much};
+use catalog::Routine;
 use engine::Snapshot;
 use engine::memory::SMALL_BYTES;
 use stage::Class;
@@ -27,8 +28,27 @@ pub trait Analytics: Send + Sync {
     fn prepare(&self, query: &AnalyticsQuery<'_>) -> SqlResult<Arc<dyn AnalyticsPlan>>;
 }
 
+/// Greatest number of rows that [`StoredCode::call`] takes at once.
+pub const CODE_ROWS_MAX: usize = procs::wire::BATCH_MAX;
+/// Number of bytes of rows from which on they are passed to [`StoredCode::call`].
+pub const CODE_BYTES_MAX: usize = 256 << 10;
+
+/// Stored code that an analytical run calls. It belongs to one statement of one session.
+pub trait StoredCode: Send + Sync {
+    /// Calls a function with [`crate::plan::RoutineCall::is_computation`] for rows of arguments, at most
+    /// [`CODE_ROWS_MAX`] of them. May be called on several threads at once; code runs on the calling thread,
+    /// or this thread waits for it.
+    ///
+    /// # Errors
+    /// Those of the first row that fails; `0A000` for code that sends notices, which have an order.
+    fn call(&self, routine: &Arc<Routine>, rows: &[&[Datum]]) -> SqlResult<Vec<Datum>>;
+
+    /// Ends code that runs, within 100 ms, and refuses to call any other.
+    fn end(&self);
+}
+
 /// A bound query.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AnalyticsQuery<'q> {
     /// Logical plan of the query.
     pub plan: &'q Plan,
@@ -38,6 +58,8 @@ pub struct AnalyticsQuery<'q> {
     pub columns: &'q [SqlType],
     /// Context of calls, for values that decide whether the plan can run.
     pub context: &'q Arc<dyn CallContext>,
+    /// Stored code that the query may call; `None` if it may call none.
+    pub code: Option<&'q Arc<dyn StoredCode>>,
 }
 
 /// A prepared plan. It keeps no snapshot, and may run many times, also concurrently.
@@ -64,6 +86,8 @@ pub struct AnalyticsStart {
     pub parameters: Vec<Datum>,
     /// Context of calls, as of the start of the statement.
     pub context: Arc<dyn CallContext>,
+    /// Stored code that the run may call; `None` if it may call none.
+    pub code: Option<Arc<dyn StoredCode>>,
     /// Memory that the session's statements hold.
     pub holdings: Arc<SessionHoldings>,
     /// Scheduling class of the run.

@@ -257,7 +257,7 @@ fn a_query_is_bound_by_itself() {
     let alone = database.query_alone("select name, price * 2 as twice from shop.items where id < 10").unwrap();
     let names: Vec<&str> = alone.columns().iter().map(|column| &*column.name).collect();
     assert_eq!(names, ["name", "twice"]);
-    let AnalyticsQuery { plan, parameters, columns, context: _ } = alone.query();
+    let AnalyticsQuery { plan, parameters, columns, context: _, code: _ } = alone.query();
     let kinds: Vec<String> = columns.iter().copied().map(SqlType::name).collect();
     assert!(parameters.is_empty() && kinds == ["text", "numeric"], "{kinds:?}");
     assert!(format!("{plan:?}").contains("Project"), "{plan:?}");

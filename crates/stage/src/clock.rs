@@ -3,6 +3,7 @@
 //! **Invariant:** stages partition the time. A stamp books the time since the last one to the stage that ends, so the
 //! sum of all stages is the time in which the session was not at rest, and nothing is counted twice.
 
+use crate::away::AwayTime;
 use crate::split::{self, RunPart};
 use crate::stages::Stage;
 use crate::ticks::TickSource;
@@ -283,6 +284,19 @@ impl StageClock {
         self.stamps.store(stamps, Relaxed);
     }
 
+    /// Books time of [`Stage::Run`] in which other threads were at work to another stage. Books no more than the run has.
+    pub fn take_out_of_run(&self, stage: Stage, work: &AwayTime) {
+        let ticks = work.ticks();
+        if ticks == 0 || self.source.is_off() {
+            return;
+        }
+        self.stamp(self.position());
+        let run = self.passed.get(Stage::Run as usize).map_or(0, |word| word.load(Relaxed));
+        let ticks = ticks.min(run);
+        self.take_from_run(ticks);
+        self.add(stage, ticks);
+    }
+
     /// Takes ticks out of [`Stage::Run`].
     fn take_from_run(&self, ticks: u64) {
         if let Some(word) = self.passed.get(Stage::Run as usize) {
@@ -388,6 +402,28 @@ mod tests {
         }
         let times = clock.take();
         assert_eq!((times.of(Stage::Run), times.of(Stage::Preempted)), (20 * 60_000, 0));
+    }
+
+    #[test]
+    fn work_of_other_threads_is_taken_out_of_the_run() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        let work = AwayTime::new(source);
+        clock.enter_away(Stage::Run);
+        time.pass(100);
+        work.begin();
+        time.pass(30);
+        // A second thread counts once.
+        work.begin();
+        time.pass(30);
+        work.end();
+        time.pass(30);
+        work.end();
+        time.pass(100);
+        clock.enter(Stage::Run);
+        clock.take_out_of_run(Stage::Crossing, &work);
+        let times = clock.so_far();
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Crossing)), (200, 90));
     }
 
     #[test]

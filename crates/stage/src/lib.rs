@@ -15,11 +15,12 @@
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
 //! - names: `class`, `stages`
-//! - time: `ticks`, `turn`, `split`
+//! - time: `ticks`, `turn`, `split`, `away`
 //! - stamps: `clock`, `moments`
 //! - figures: `histogram`, `spread`, `observe`
 //! - sums: `book`
 
+mod away;
 mod book;
 mod class;
 mod clock;
@@ -32,6 +33,7 @@ mod stages;
 mod ticks;
 pub mod turn;
 
+pub use away::AwayTime;
 pub use book::{StageBook, StageCosts, StageKey, StageShard};
 pub use class::Class;
 pub use clock::{LentClock, Position, StageClock, StageTimes};

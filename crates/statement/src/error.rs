@@ -32,6 +32,8 @@ pub enum RetryReason {
     Moved,
     /// A definition has locked a table, and its snapshot may be older than the lock.
     Locked,
+    /// A procedure ends the transaction, which is not possible while a statement of the engine runs.
+    EndsTransaction,
 }
 
 /// Reason of a `57014`.

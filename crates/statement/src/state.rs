@@ -120,6 +120,8 @@ impl SqlState {
     pub const INVALID_PASSWORD: SqlState = SqlState("28P01");
     /// `2BP01`
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
+    /// `2D000`
+    pub const INVALID_TRANSACTION_TERMINATION: SqlState = SqlState("2D000");
     /// `34000`
     pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
     /// `38000`
@@ -311,6 +313,7 @@ impl SqlState {
         SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
         SqlState::INVALID_PASSWORD,
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        SqlState::INVALID_TRANSACTION_TERMINATION,
         SqlState::INVALID_CURSOR_NAME,
         SqlState::EXTERNAL_ROUTINE_EXCEPTION,
         SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION,

@@ -523,6 +523,19 @@ export class Batch {
     this.request.text(message);
   }
 
+  /**
+   * Adds the commit of the transaction, after which another begins and cursors are closed. Only in a procedure that CALL
+   * runs outside a transaction block. It has no answer.
+   */
+  commit(): void {
+    this.request.put<u8>(11);
+  }
+
+  /** Adds the rollback of the transaction to the last commit. As commit. */
+  rollback(): void {
+    this.request.put<u8>(12);
+  }
+
   /** Makes the calls. */
   run(): void {
     if (this.request.length == 0) return;
@@ -632,6 +645,20 @@ export class Call {
     batch.execute(statement, parameters);
     batch.run();
     return batch.executed();
+  }
+
+  /** Commits the transaction, and begins another. */
+  commit(): void {
+    const batch = new Batch();
+    batch.commit();
+    batch.run();
+  }
+
+  /** Rolls the transaction back to the last commit, and begins another. */
+  rollback(): void {
+    const batch = new Batch();
+    batch.rollback();
+    batch.run();
   }
 
   /** Sends a notice: 0 debug, 1 log, 2 info, 3 notice, 4 warning. */

@@ -1,6 +1,8 @@
 //! Tables in memory that serve calls.
 
-use procs::{CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle};
+use procs::{
+    CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -142,6 +144,11 @@ impl EngineCalls for Tables {
 
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {
         self.log.push(format!("notice {level:?} {message}"));
+        Ok(())
+    }
+
+    fn end_transaction(&mut self, end: TransactionEnd) -> SqlResult<()> {
+        self.log.push(format!("{end:?}"));
         Ok(())
     }
 

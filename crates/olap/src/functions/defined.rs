@@ -7,6 +7,7 @@
 //! identity does not show. A tidy test (crate `xtask`) keeps DataFusion's traits of functions, and handwritten `Debug`
 //! of functions, out of all other files.
 
+use catalog::Routine;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -16,6 +17,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, GroupsAccumulator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
+use query::analytics::StoredCode;
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
@@ -78,6 +80,20 @@ impl Deref for StatementContext {
 impl Debug for StatementContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session({:p})", Arc::as_ptr(&self.0))
+    }
+}
+
+/// Stored function, and the code of the statement that calls it. Both are part of a function's identity: by OID, and by
+/// address.
+#[derive(Clone)]
+pub(crate) struct CalledRoutine {
+    pub(crate) routine: Arc<Routine>,
+    pub(crate) code: Arc<dyn StoredCode>,
+}
+
+impl Debug for CalledRoutine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Routine({}, {:p})", self.routine.oid, Arc::as_ptr(&self.code))
     }
 }
 

@@ -2,13 +2,14 @@
 //! elsewhere.
 //!
 //! **Invariant:** each has the answer, display scale included, of the row path's evaluation. [`rows`] is the general
-//! case: it calls the same functions as the row path, a row at a time. [`kernels`] and [`sums`] compute a batch at a
-//! time what large queries spend their time on. [`defined`] is the only way from all of them to DataFusion.
+//! case: it calls the same functions as the row path, a row at a time. [`stored`] calls stored code. [`kernels`] and
+//! [`sums`] compute a batch at a time what large queries spend their time on. [`defined`] is the only way from all of them to DataFusion.
 
 pub(crate) mod defined;
 pub(crate) mod kept;
 pub(crate) mod kernels;
 pub(crate) mod rows;
+pub(crate) mod stored;
 pub(crate) mod sums;
 
 use datafusion::arrow::error::ArrowError;

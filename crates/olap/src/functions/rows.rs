@@ -139,9 +139,33 @@ fn shown(constant: &Datum) -> String {
 }
 
 /// Argument of a function for all rows of a batch.
-enum BatchArgument<'a> {
+pub(super) enum BatchArgument<'a> {
     Same(Datum),
     Each(ArrayReader<'a>),
+}
+
+impl<'a> BatchArgument<'a> {
+    /// Returns a reader of an argument.
+    pub(super) fn new(argument: &'a ColumnarValue, repr: Repr) -> Result<BatchArgument<'a>> {
+        match argument {
+            ColumnarValue::Array(array) => {
+                Ok(BatchArgument::Each(ArrayReader::new(array.as_ref(), repr).map_err(outwards)?))
+            }
+            ColumnarValue::Scalar(scalar) => {
+                let array = scalar.to_array()?;
+                let reader = ArrayReader::new(array.as_ref(), repr);
+                Ok(BatchArgument::Same(reader.and_then(|reader| reader.datum(0)).map_err(outwards)?))
+            }
+        }
+    }
+
+    /// Returns the value of a row.
+    pub(super) fn datum(&self, row: usize) -> SqlResult<Datum> {
+        match self {
+            BatchArgument::Same(datum) => Ok(datum.clone()),
+            BatchArgument::Each(reader) => reader.datum(row),
+        }
+    }
 }
 
 impl ScalarBody for RowFunction {
@@ -190,25 +214,12 @@ impl ScalarBody for RowFunction {
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ScalarFunctionArgs { args, number_rows, .. } = args;
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let arguments = args.iter().zip(&self.arguments).map(|(arg, repr)| match arg {
-            ColumnarValue::Array(array) => {
-                Ok(BatchArgument::Each(ArrayReader::new(array.as_ref(), *repr).map_err(outwards)?))
-            }
-            ColumnarValue::Scalar(scalar) => {
-                let array = scalar.to_array()?;
-                Ok(BatchArgument::Same(
-                    ArrayReader::new(array.as_ref(), *repr).and_then(|reader| reader.datum(0)).map_err(outwards)?,
-                ))
-            }
-        });
+        let arguments = args.iter().zip(&self.arguments).map(|(arg, repr)| BatchArgument::new(arg, *repr));
         let arguments = arguments.collect::<Result<Vec<_>>>()?;
         let mut values = vec![Datum::Null; arguments.len()];
         let mut one = |row: usize| {
             for (value, argument) in values.iter_mut().zip(&arguments) {
-                *value = match argument {
-                    BatchArgument::Same(datum) => datum.clone(),
-                    BatchArgument::Each(reader) => reader.datum(row)?,
-                };
+                *value = argument.datum(row)?;
                 if self.strict && value.is_null() {
                     return Ok(Datum::Null);
                 }

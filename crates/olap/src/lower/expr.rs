@@ -8,10 +8,12 @@ use super::compare::{binary, comparison_named, lit_text};
 use super::correlated::{self, SubqueryUse, TotalSubquery};
 use super::guards::{self, guarded};
 use super::{LoweredExpr, LoweredRow, Lowering, build};
-use crate::functions::defined::StatementContext;
+use crate::functions::defined::{CalledRoutine, StatementContext};
 use crate::functions::kernels::{self, DateField, Kernel};
 use crate::functions::rows::{self, RowComputation};
+use crate::functions::stored;
 use crate::values::{Repr, mismatch, scalar};
+use catalog::RoutineResult;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Spans};
 use datafusion::error::DataFusionError;
@@ -19,7 +21,7 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, Like};
 use datafusion::logical_expr::{
     Expr as Df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator as DfOperator, Subquery, cast, lit,
 };
-use query::plan::{Expr, Over, Plan, substitute};
+use query::plan::{Expr, Over, Plan, RoutineCall, substitute};
 use statement::{SqlError, SqlResult};
 use std::sync::Arc;
 use types::ops::Callee;
@@ -143,7 +145,7 @@ impl Lowering<'_> {
             }
             Expr::Array(_) | Expr::ArrayQuery(_) => Err(SqlError::unsupported("ARRAY as analytics")),
             Expr::Sequence { .. } => Err(SqlError::unsupported("sequences as analytics")),
-            Expr::Routine(_) => Err(SqlError::unsupported("a stored function as analytics")),
+            Expr::Routine(call) => self.stored_function(call, row),
             Expr::Advisory { .. } => Err(SqlError::unsupported("advisory locks as analytics")),
             // These are known before the query runs, or inlined above.
             Expr::Constant(_) | Expr::Parameter(_) | Expr::Local(_) | Expr::Now { .. } => Err(mismatch()),
@@ -237,6 +239,26 @@ impl Lowering<'_> {
         }
         let body = RowComputation::Call { callee: *callee, frame, session: StatementContext::of(self.context) };
         self.by_rows(callable.name(), values, Repr::of_kind(callable.result())?, callable.is_strict(), body)
+    }
+
+    /// Lowers the call of a stored function that is a computation. All others belong to the session's transaction.
+    fn stored_function(&self, call: &RoutineCall, row: &LoweredRow<'_>) -> SqlResult<LoweredExpr> {
+        let RoutineCall { routine, arguments, is_computation } = call;
+        let (Some(code), RoutineResult::Value(result), true) = (self.code, &routine.result, is_computation) else {
+            return Err(SqlError::unsupported("a stored function as analytics"));
+        };
+        let arguments = arguments.iter().zip(routine.inputs()).map(|(argument, input)| {
+            if let Some(known) = self.known(argument)? {
+                let repr = Repr::of_datum(&known, Some(input.kind))?;
+                return Ok((Df::Literal(scalar(&known, repr)?, None), repr));
+            }
+            let value = self.settled(self.value(argument, row)?);
+            Ok((value.expr, value.repr))
+        });
+        let arguments = arguments.collect::<SqlResult<Vec<_>>>()?;
+        let called = CalledRoutine { routine: Arc::clone(routine), code: Arc::clone(code) };
+        let result = Repr::of_kind(*result)?;
+        Ok(LoweredExpr::of(stored::call(called, arguments, result), result))
     }
 
     fn by_rows(

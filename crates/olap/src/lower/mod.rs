@@ -26,7 +26,8 @@ use datafusion::arrow::datatypes::Field;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as Df, LogicalPlan, LogicalPlanBuilder};
-use query::plan::{Expr, Plan};
+use query::analytics::{AnalyticsQuery, StoredCode};
+use query::plan::Expr;
 use statement::pulse;
 use statement::{SqlError, SqlResult};
 use std::cell::{Cell, RefCell};
@@ -53,14 +54,9 @@ const PLANS_MAX: usize = 2_000;
 ///
 /// # Errors
 /// `0A000` for plans that are not supported here; errors of constants.
-pub(crate) fn lower(
-    plan: &Plan,
-    columns: &[SqlType],
-    parameters: &[Datum],
-    context: &Arc<dyn CallContext>,
-    tables: &TableOrigin,
-) -> SqlResult<LogicalPlan> {
-    let lowering = Lowering::new(parameters, context, tables);
+pub(crate) fn lower(query: &AnalyticsQuery<'_>, parameters: &[Datum], tables: &TableOrigin) -> SqlResult<LogicalPlan> {
+    let AnalyticsQuery { plan, parameters: _, columns, context, code } = *query;
+    let lowering = Lowering::new(parameters, (context, code), tables);
     let lowered = lowering.plan(plan, None)?;
     let answer = columns.iter().enumerate().map(|(at, kind)| {
         let place = lowered.place(at)?;
@@ -88,6 +84,8 @@ fn answer_column(place: &LoweredColumn, kind: SqlType) -> (Df, Repr) {
 struct Lowering<'a> {
     parameters: &'a [Datum],
     context: &'a Arc<dyn CallContext>,
+    /// Stored code that the plan may call.
+    code: Option<&'a Arc<dyn StoredCode>>,
     tables: &'a TableOrigin,
     /// Number of the next unique name.
     next: Cell<u64>,
@@ -188,10 +186,15 @@ impl Drop for DepthGuard<'_> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(parameters: &'a [Datum], context: &'a Arc<dyn CallContext>, tables: &'a TableOrigin) -> Lowering<'a> {
+    fn new(
+        parameters: &'a [Datum],
+        (context, code): (&'a Arc<dyn CallContext>, Option<&'a Arc<dyn StoredCode>>),
+        tables: &'a TableOrigin,
+    ) -> Lowering<'a> {
         Lowering {
             parameters,
             context,
+            code,
             tables,
             next: Cell::new(0),
             shared: RefCell::default(),

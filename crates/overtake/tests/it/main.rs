@@ -48,6 +48,8 @@ fn main() -> ExitCode {
             testkit::plain!(mixed::the_dense_scan_gives_q6s_answer),
             testkit::plain!(page::the_demo_works_in_a_browser),
             testkit::plain!(procedures::new_projects_pass_their_tests),
+            testkit::plain!(procedures::stored_functions_run_as_analytics),
+            testkit::plain!(procedures::procedures_end_transactions),
             testkit::plain!(procedures::a_test_that_fails_shows_the_difference),
             testkit::plain!(hostile::tenants_harm_nobody_at_any_level),
             testkit::plain!(psql::the_demos_instances_are_databases),

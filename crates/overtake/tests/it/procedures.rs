@@ -23,6 +23,208 @@ pub fn new_projects_pass_their_tests() {
     }
 }
 
+/// Functions of a module without tables.
+const NUMBERS: &str = r#"
+use guest::{Call, Error, NoticeLevel, Result, Row, module};
+
+module! {
+    entries { half; label(rows); told; }
+}
+
+/// Fails for odd numbers.
+fn half(call: &mut Call) -> Result<i64> {
+    let number = call.argument::<i64>(0)?;
+    if number % 2 == 0 { Ok(number / 2) } else { Err(Error::new("P0001", format!("{number} is odd"))) }
+}
+
+fn label(_: &mut Call, rows: &[Row]) -> Result<Vec<Option<String>>> {
+    rows.iter().map(|row| Ok(row.get::<Option<i64>>(0)?.map(|number| format!("<{number}>")))).collect()
+}
+
+fn told(call: &mut Call) -> Result<i64> {
+    call.notice(NoticeLevel::Notice, "a notice")?;
+    call.argument::<i64>(0)
+}
+"#;
+
+const NUMBERS_SQL: &str = "
+CREATE FUNCTION half(n bigint) RETURNS bigint LANGUAGE wasm IMMUTABLE STRICT AS 'shop', 'half';
+CREATE FUNCTION label(n bigint) RETURNS text LANGUAGE wasm STABLE AS 'shop', 'label';
+CREATE FUNCTION told(n bigint) RETURNS bigint LANGUAGE wasm STABLE AS 'shop', 'told';
+";
+
+/// Queries and their rows, which are the same on both paths; or the error of analytics.
+const QUERIES: [(&str, &str); 6] = [
+    ("SELECT sum(half(n * 2)), count(half(n)) FROM big WHERE n % 2 = 0", "sum|count\n100010000|10000"),
+    (
+        "SELECT label(v), count(*) FROM big WHERE n <= 5 GROUP BY label(v) ORDER BY 1",
+        "label|count\n<0>|2\n<1>|2\nNULL|1",
+    ),
+    ("SELECT sum(CASE WHEN n % 2 = 0 THEN half(n) END) FROM big", "sum\n50005000"),
+    ("SELECT count(*) FROM big a JOIN big b ON half(a.n * 2) = b.n WHERE a.n <= 100", "count\n100"),
+    ("SELECT max(label(n)), max(length(label(n * 1000))) FROM big", "max|max\n<9>|10"),
+    ("SELECT half(v) FROM big WHERE n = 3", "half\nNULL"),
+];
+
+/// Writes a project with one test, and runs it at all levels. `files` are names and contents; the test's statements and
+/// what is expected of them are among these.
+fn check_project(language: &str, test: &str, files: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("shop");
+    assert!(proc(&["new", "--language", language], &directory).status.success());
+    for name in ["transfer", "fee"] {
+        std::fs::remove_file(directory.join(format!("tests/{name}.sql"))).unwrap();
+        std::fs::remove_file(directory.join(format!("tests/{name}.expected"))).unwrap();
+    }
+    for (name, text) in files {
+        std::fs::write(directory.join(name), text).unwrap();
+    }
+    let output = proc(&["test"], &directory);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{language}: {shown}{}", text(&output.stderr));
+    assert!(shown.contains(&format!("process: {test}: ok")), "{language}: {shown}");
+    assert!(language != "rust" || shown.contains(&format!("wasm: {test}: ok")), "{shown}");
+}
+
+/// Goal: stored functions give the same on both paths at each level. Method: each query by `overtake.path`.
+pub fn stored_functions_run_as_analytics() {
+    let (mut statements, mut expected) = (String::new(), String::new());
+    for path in ["row", "analytics", "auto"] {
+        let set = format!("SET overtake.path = {path};\n");
+        statements += &set;
+        expected += &format!("{set}OK\n\n");
+        for (query, rows) in QUERIES {
+            statements += &format!("{query};\n");
+            let count = rows.lines().count() - 1;
+            let plural = if count == 1 { "" } else { "s" };
+            expected += &format!("{query};\n{rows}\n({count} row{plural})\n\n");
+        }
+    }
+    let schema = "CREATE TABLE big (n bigint PRIMARY KEY, v bigint);
+        INSERT INTO big SELECT n, CASE WHEN n % 3 <> 0 THEN n % 2 END FROM generate_series(1, 20000) n;";
+    let expected = expected.trim_end_matches('\n').to_owned() + "\n";
+    let files = [
+        ("src/main.rs", NUMBERS),
+        ("procedures.sql", NUMBERS_SQL),
+        ("schema.sql", schema),
+        ("tests/paths.sql", &statements),
+        ("tests/paths.expected", &expected),
+    ];
+    check_project("rust", "paths", &files);
+}
+
+const ENDS_RUST: &str = r#"
+use guest::{Call, Result, module};
+
+module! {
+    tables { ITEM: "item" (id, v); }
+    entries { alternate; }
+}
+
+fn alternate(call: &mut Call) -> Result<()> {
+    for id in 0..call.argument::<i64>(0)? {
+        call.put(ITEM, (id, id))?;
+        if id % 2 == 0 { call.commit()? } else { call.rollback()? }
+    }
+    Ok(())
+}
+"#;
+
+const ENDS_PYTHON: &str = r#"
+import overtake
+
+ITEM = overtake.table("item", "item", ["id", "v"])
+
+
+@overtake.procedure
+def alternate(call, count):
+    for number in range(count):
+        call.put(ITEM, number, number)
+        if number % 2 == 0:
+            call.commit()
+        else:
+            call.rollback()
+
+
+overtake.main()
+"#;
+
+const ENDS_C: &str = r#"
+#include "overtake.h"
+
+enum { ITEM };
+OT_MANIFEST("table item item (id, v)\n"
+            "entry alternate\n")
+
+static void alternate(void) {
+    int64_t count = ot_as_int(ot_argument(0));
+    for (int64_t id = 0; id < count; id++) {
+        ot_add_put(ITEM, 0, OT_ROW(ot_int(id), ot_int(id)));
+        if (id % 2 == 0) ot_add_commit();
+        else ot_add_rollback();
+        ot_run();
+    }
+}
+
+OT_ENTRIES(alternate)
+"#;
+
+/// Goal: procedures end transactions at each level, outside of blocks only.
+pub fn procedures_end_transactions() {
+    let statements = "CALL alternate(6);
+SELECT id FROM item ORDER BY id;
+BEGIN;
+CALL alternate(2);
+ROLLBACK;
+CALL alternate(8);
+SELECT id FROM item ORDER BY id;
+";
+    let expected = "CALL alternate(6);
+OK
+
+SELECT id FROM item ORDER BY id;
+id
+0
+2
+4
+(3 rows)
+
+BEGIN;
+OK
+
+CALL alternate(2);
+ERROR:  2D000: invalid transaction termination
+
+ROLLBACK;
+OK
+
+CALL alternate(8);
+OK
+
+SELECT id FROM item ORDER BY id;
+id
+0
+2
+4
+6
+(4 rows)
+";
+    for (language, name, code) in
+        [("rust", "src/main.rs", ENDS_RUST), ("python", "main.py", ENDS_PYTHON), ("c", "main.c", ENDS_C)]
+    {
+        let level = if language == "rust" { "wasm" } else { "exec" };
+        let signature = format!("CREATE PROCEDURE alternate(n bigint) LANGUAGE {level} AS 'shop', 'alternate';");
+        let files = [
+            (name, code),
+            ("procedures.sql", &signature),
+            ("schema.sql", "CREATE TABLE item (id bigint PRIMARY KEY, v bigint);"),
+            ("tests/ends.sql", statements),
+            ("tests/ends.expected", expected),
+        ];
+        check_project(language, "ends", &files);
+    }
+}
+
 pub fn a_test_that_fails_shows_the_difference() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("shop");

@@ -1,7 +1,7 @@
 //! Code that keeps the rules gets what it was promised, at every level.
 
 use crate::{processes, subjects};
-use procs::{Limits, NoticeLevel};
+use procs::{Limits, NoticeLevel, TransactionEnd};
 use procs_conformance::engine;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -32,6 +32,16 @@ fn each_kind_of_call_is_answered() {
         let mut engine = procs_conformance::engine(Kind::Int8.into());
         assert_eq!(subject.run("batch", 0, Limits::default(), &mut engine).expect(&subject.name), 2);
         assert_eq!(engine.notices, [(NoticeLevel::Info, "in a batch".to_owned())]);
+    }
+}
+
+#[test]
+fn ends_of_transactions_close_cursors() {
+    for subject in subjects() {
+        let mut engine = engine(Kind::Int8.into());
+        let error = subject.run("ends", 0, Limits::default(), &mut engine).expect_err(&subject.name);
+        assert_eq!(error.state().0, "39000", "{}: {}", subject.name, error.message());
+        assert_eq!(engine.ends, [TransactionEnd::Commit, TransactionEnd::Rollback], "{}", subject.name);
     }
 }
 

@@ -48,7 +48,7 @@ impl Binder<'_> {
             let source = InputKind::Query { plan: Box::new(plan), is_lateral: false };
             return Ok(Some(input(source, first, width, Slots::default())));
         }
-        let mut call = of_call(Arc::clone(&routine), arguments);
+        let mut call = of_call(Arc::clone(&routine), arguments, self.catalog);
         let needs = slots_of(&call);
         let source = if is_value {
             if is_numbered {

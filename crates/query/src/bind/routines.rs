@@ -9,7 +9,7 @@ use super::{Binder, Clause, NameScope, NameTarget};
 use crate::plan::{Expr, RoutineCall, SetCall, SetFunction, Typed};
 use catalog::acl::Privileges;
 use catalog::rights::Rights;
-use catalog::{Routine, RoutineKind, RoutineResult};
+use catalog::{CatalogState, Routine, RoutineKind, RoutineResult};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::{pulse, refuse};
 use std::sync::Arc;
@@ -250,7 +250,7 @@ impl Binder<'_> {
         {
             return Ok(value);
         }
-        Ok(Typed::new(of_call(routine, arguments), kind))
+        Ok(Typed::new(of_call(routine, arguments, self.catalog), kind))
     }
 
     /// Binds a call of a set-returning function in the select list.
@@ -264,7 +264,8 @@ impl Binder<'_> {
     ) -> SqlResult<Typed> {
         self.check_set_place(&call.name, scope)?;
         check_set_arguments(&arguments)?;
-        let set = SetCall { function: SetFunction::Routine, arguments: vec![of_call(routine, arguments)] };
+        let set =
+            SetCall { function: SetFunction::Routine, arguments: vec![of_call(routine, arguments, self.catalog)] };
         Ok(Typed::new(self.collect_set(set, scope), kind))
     }
 
@@ -286,14 +287,14 @@ impl Binder<'_> {
             }
         };
         let arguments = found.arguments.into_iter().map(|argument| argument.expr).collect();
-        Ok(RoutineCall { routine: found.routine, arguments })
+        Ok(RoutineCall::new(found.routine, arguments, self.catalog))
     }
 }
 
 /// Returns the expression of a call.
-pub(super) fn of_call(routine: Arc<Routine>, arguments: Vec<Typed>) -> Expr {
+pub(super) fn of_call(routine: Arc<Routine>, arguments: Vec<Typed>, catalog: &CatalogState) -> Expr {
     let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-    Expr::Routine(Box::new(RoutineCall { routine, arguments }))
+    Expr::Routine(Box::new(RoutineCall::new(routine, arguments, catalog)))
 }
 
 fn unmatched() -> SqlError {

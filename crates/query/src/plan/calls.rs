@@ -1,7 +1,7 @@
 //! Aggregates, set-returning functions, stored routines and sort keys.
 
 use super::Expr;
-use catalog::{Routine, Volatility};
+use catalog::{CatalogState, Routine, RoutineResult, Volatility};
 use std::sync::Arc;
 use types::Kind;
 use types::datum::Datum;
@@ -38,9 +38,21 @@ pub enum SetFunction {
 pub struct RoutineCall {
     pub routine: Arc<Routine>,
     pub arguments: Vec<Expr>,
+    /// True if the call is a computation: a function whose value depends on its arguments and the session alone, with
+    /// code that reaches no rows. It may be made on any thread, together with others, and again.
+    pub is_computation: bool,
 }
 
 impl RoutineCall {
+    /// Creates a call by the catalog that it is bound with.
+    pub fn new(routine: Arc<Routine>, arguments: Vec<Expr>, catalog: &CatalogState) -> RoutineCall {
+        let manifest = routine.module().and_then(|(module, _)| catalog.module(module)).map(|module| &module.manifest);
+        let reaches_no_rows = manifest.is_some_and(|all| all.tables.is_empty() && all.statements.is_empty());
+        let is_value = !routine.is_set && matches!(routine.result, RoutineResult::Value(_));
+        let is_computation = reaches_no_rows && is_value && routine.volatility != Volatility::Volatile;
+        RoutineCall { routine, arguments, is_computation }
+    }
+
     /// Returns true if two calls may return different results, or have effects.
     pub fn is_volatile(&self) -> bool {
         self.routine.volatility == Volatility::Volatile

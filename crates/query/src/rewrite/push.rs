@@ -211,6 +211,7 @@ pub(super) fn cheapest_first(mut conditions: Vec<Expr>) -> Vec<Expr> {
             cost += match part {
                 _ if 0 < depth => 0,
                 Expr::Call { .. } | Expr::Cast { .. } | Expr::IsSame { .. } | Expr::Extreme { .. } => 2,
+                Expr::Routine(call) => (2.0 * call.routine.cost) as usize,
                 Expr::InList { list, .. } => list.len(),
                 Expr::Quantified { .. } => 10,
                 Expr::Scalar(_) | Expr::Exists(_) | Expr::InQuery { .. } | Expr::ArrayQuery(_) => QUERY,

@@ -18,7 +18,7 @@ use procs::{
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
 use stage::{IsolationLevel, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -53,6 +53,8 @@ pub(crate) struct SessionCode {
     level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<CodeNotices>,
+    /// OIDs of procedures that have ended transactions.
+    ending: Mutex<HashSet<u32>>,
 }
 
 /// Notices of one statement, and their bytes.
@@ -69,14 +71,22 @@ impl CodeNotices {
     }
 }
 
-/// Idle instances of a session, the least recently used first.
+/// Idle instances of a session.
 #[derive(Default)]
-struct KeptInstances(Mutex<Vec<(InstanceKey, Box<dyn Instance>)>>);
+struct KeptInstances(Mutex<IdleList>);
+
+#[derive(Default)]
+struct IdleList {
+    /// The least recently used first.
+    all: Vec<(InstanceKey, Box<dyn Instance>)>,
+    /// Number of times that the session has forgotten its instances. Those in use then are not kept.
+    forgotten: u64,
+}
 
 impl IdleInstances for KeptInstances {
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool {
         let given = {
-            let mut all = self.0.locked_anyway();
+            let all = &mut self.0.locked_anyway().all;
             let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact() == of;
             let at = all.iter().position(is_one);
             at.map(|at| all.remove(at))
@@ -136,9 +146,23 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, are_known, level, has_notices, notices) = Default::default();
+        let (modules, instances, are_known, level, has_notices, notices, ending) = Default::default();
         let clock = Mutex::new(clock);
-        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices })
+        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices, ending })
+    }
+
+    /// Returns true if a procedure is known to end transactions.
+    pub(crate) fn ends_transactions(&self, procedure: u32) -> bool {
+        self.ending.locked_anyway().contains(&procedure)
+    }
+
+    /// Notes that a procedure ends transactions.
+    pub(crate) fn note_ending(&self, procedure: u32) {
+        let mut all = self.ending.locked_anyway();
+        if MODULES_MAX <= all.len() {
+            all.clear();
+        }
+        all.insert(procedure);
     }
 
     /// Returns the stage clock that runs.
@@ -190,10 +214,7 @@ impl SessionCode {
             }
         };
         let mut notices = self.notices.locked_anyway();
-        if NOTICES_MAX < notices.bytes + message.len() {
-            let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_notices(notices.bytes + message.len())?;
         notices.bytes += CodeNotices::bytes_of(message);
         notices.all.push((severity, SqlError::new(state, message)));
         self.has_notices.store(true, Relaxed);
@@ -273,10 +294,10 @@ impl SessionCode {
         self.level.fetch_max(isolation_of(level) as u8, Relaxed);
         let limits = routine.isolation.limits;
         let key = InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory };
-        let kept = {
+        let (kept, forgotten) = {
             let mut instances = self.instances.0.locked_anyway();
-            let at = instances.iter().position(|(of, _)| *of == key);
-            at.map(|at| instances.remove(at).1)
+            let at = instances.all.iter().position(|(of, _)| *of == key);
+            (at.map(|at| instances.all.remove(at).1), instances.forgotten)
         };
         // A process may have been killed while it was idle.
         let mut instance = match kept.filter(|kept| kept.is_alive()) {
@@ -289,9 +310,13 @@ impl SessionCode {
         }
         let surplus = {
             let mut instances = self.instances.0.locked_anyway();
-            let surplus = (INSTANCES_MAX <= instances.len()).then(|| instances.remove(0));
-            instances.push((key, instance));
-            surplus
+            if instances.forgotten == forgotten {
+                let surplus = (INSTANCES_MAX <= instances.all.len()).then(|| instances.all.remove(0).1);
+                instances.all.push((key, instance));
+                surplus
+            } else {
+                Some(instance)
+            }
         };
         // Outside of the lock: the end of an instance may take long.
         drop(surplus);
@@ -325,7 +350,11 @@ impl SessionCode {
 
     /// Drops all instances: nothing that they keep outlasts `DISCARD ALL`.
     pub(crate) fn forget_instances(&self) {
-        let all = std::mem::take(&mut *self.instances.0.locked_anyway());
+        let all = {
+            let mut instances = self.instances.0.locked_anyway();
+            instances.forgotten += 1;
+            std::mem::take(&mut instances.all)
+        };
         drop(all);
     }
 }
@@ -370,8 +399,20 @@ pub(crate) fn no_artifact(module: &str, level: Level) -> SqlError {
     SqlError::unsupported(what).detail(detail)
 }
 
+/// Checks the bytes of the notices of one statement.
+///
+/// # Errors
+/// `54000`
+pub(crate) fn check_notices(bytes: usize) -> SqlResult<()> {
+    if bytes <= NOTICES_MAX {
+        return Ok(());
+    }
+    let message = format!("the notices of a statement exceed {} kB", NOTICES_MAX >> 10);
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
 /// Returns the error for a number that a manifest does not have.
-fn no_handle(what: &str, number: u16) -> SqlError {
+pub(crate) fn no_handle(what: &str, number: u16) -> SqlError {
     let message = format!("the routine broke the protocol: {number} is the number of no {what}");
     SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message)
 }

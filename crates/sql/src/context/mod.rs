@@ -10,7 +10,9 @@ mod routines;
 mod set_values;
 mod sleeps;
 
-pub(crate) use code::{ModuleCode, PlannedTable, SessionCode, no_artifact, no_cursor, no_module};
+pub(crate) use code::{
+    ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
+};
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};

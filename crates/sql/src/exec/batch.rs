@@ -57,7 +57,7 @@ impl Run<'_> {
     /// Returns true if a call can be made together with others: its function changes nothing, its arguments are the same
     /// whenever they are evaluated, and its code executes no statements, which may do more than read.
     fn is_batched(&self, call: &RoutineCall) -> bool {
-        let RoutineCall { routine, arguments } = call;
+        let RoutineCall { routine, arguments, is_computation: _ } = call;
         let Some((module, _)) = routine.module() else { return false };
         let executes = self.catalog.module(module).is_none_or(|module| !module.manifest.statements.is_empty());
         let is_value = !routine.is_set && matches!(routine.result, RoutineResult::Value(_));
@@ -207,7 +207,7 @@ impl Run<'_> {
         rows: &[Box<[Datum]>],
         outer: Option<&RowStack<'_>>,
     ) -> SqlResult<Vec<Datum>> {
-        let RoutineCall { routine, arguments } = call;
+        let RoutineCall { routine, arguments, is_computation: _ } = call;
         let all: Vec<Vec<Datum>> =
             rows.iter().map(|row| self.values(arguments, &RowStack { row, outer })).collect::<SqlResult<_>>()?;
         statement::stack::check()?;

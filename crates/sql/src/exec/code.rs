@@ -9,17 +9,19 @@
 
 use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
-use crate::context::{ModuleCode, PlannedTable, no_cursor};
+use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
 use catalog::rights::role_named;
-use catalog::{Routine, RoutineResult, Volatility};
+use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
-use procs::{CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant};
+use procs::{
+    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant, TransactionEnd,
+};
 use query::bind::result_kinds;
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
 use stage::{Stage, StageClock};
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::collections::{HashMap, VecDeque};
@@ -28,28 +30,28 @@ use types::SqlType;
 use types::datum::Datum;
 
 /// Greatest number of cursors that one invocation has open.
-const CURSORS_MAX: usize = 1_000;
+pub(super) const CURSORS_MAX: usize = 1_000;
 
 /// Engine as the code of one invocation sees it.
-struct CodeCalls<'r, 'a> {
-    run: &'r Run<'a>,
-    code: &'r ModuleCode,
-    clock: Option<Arc<StageClock>>,
-    routine: &'r Routine,
-    result: Arc<[SqlType]>,
-    cursors: HashMap<u32, CodeCursor>,
-    last_cursor: u32,
-    emitted: Vec<Box<[Datum]>>,
+pub(super) struct CodeCalls<'r, 'a> {
+    pub(super) run: &'r Run<'a>,
+    pub(super) code: &'r ModuleCode,
+    pub(super) clock: Option<Arc<StageClock>>,
+    pub(super) routine: &'r Routine,
+    pub(super) result: Arc<[SqlType]>,
+    pub(super) cursors: HashMap<u32, CodeCursor>,
+    pub(super) last_cursor: u32,
+    pub(super) emitted: Vec<Box<[Datum]>>,
     /// End of the invocation by the routine's own limit.
-    deadline: Option<Deadline>,
+    pub(super) deadline: Option<Deadline>,
     /// Rows that calls may still read, change or emit.
-    rows_left: Option<u64>,
+    pub(super) rows_left: Option<u64>,
 }
 
 /// Rows that wait for the code.
-struct CodeCursor {
-    columns: Arc<[SqlType]>,
-    rows: VecDeque<Box<[Datum]>>,
+pub(crate) struct CodeCursor {
+    pub(super) columns: Arc<[SqlType]>,
+    pub(super) rows: VecDeque<Box<[Datum]>>,
 }
 
 impl Run<'_> {
@@ -84,11 +86,7 @@ impl Run<'_> {
         let code =
             routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
         let returned = self.invoked(routine, code, rows).map_err(|error| of_code(error, routine))?;
-        if returned.len() != rows.len() {
-            let message = format!("the routine returned {} rows for {}", returned.len(), rows.len());
-            let error = SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message);
-            return Err(of_code(error, routine));
-        }
+        check_count(returned.len(), rows.len()).map_err(|error| of_code(error, routine))?;
         let bytes = returned.iter().map(|row| bytes_of(row)).sum();
         self.give_back(MemoryUse::Results, bytes);
         Ok(returned.into_iter().map(|row| row.into_vec().into_iter().next().unwrap_or_default()).collect())
@@ -123,7 +121,7 @@ impl Run<'_> {
         let invoked = self
             .env
             .code
-            .with_instance(routine, &code, self.tenant(), |instance| instance.invoke(&invocation, &mut calls));
+            .with_instance(routine, &code, tenant_of(self.env), |instance| instance.invoke(&invocation, &mut calls));
         if let (Some(clock), Some(before)) = (&calls.clock, before) {
             clock.restore(before);
         }
@@ -140,16 +138,16 @@ impl Run<'_> {
         }
         Ok(all)
     }
+}
 
-    /// Returns the owner of instances: the current role.
-    fn tenant(&self) -> Tenant {
-        let roles = self.env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-        Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &self.env.user)))
-    }
+/// Returns the owner of instances: the current role.
+pub(super) fn tenant_of(env: &Env) -> Tenant {
+    let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
+    Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &env.user)))
 }
 
 /// Adds the routine to an error of its code.
-fn of_code(error: SqlError, routine: &Routine) -> SqlError {
+pub(crate) fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     match error.begins_again() {
         Some(_) => error,
         None => {
@@ -159,7 +157,7 @@ fn of_code(error: SqlError, routine: &Routine) -> SqlError {
     }
 }
 
-fn no_entry(module: &str, entry: &str) -> SqlError {
+pub(super) fn no_entry(module: &str, entry: &str) -> SqlError {
     let message = format!("module \"{module}\" has no entry \"{entry}\"");
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
@@ -244,10 +242,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         let count = changed.unwrap_or(rows.len() as u64);
         self.count(count)?;
         let Some(columns) = &call.columns else { return Ok(Executed { rows: count, cursor: None }) };
-        if CURSORS_MAX <= self.cursors.len() {
-            let message = format!("routine \"{}\" has more than {CURSORS_MAX} cursors open", self.routine.name);
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_cursors(self.cursors.len(), self.routine)?;
         self.last_cursor += 1;
         self.cursors.insert(self.last_cursor, CodeCursor { columns: Arc::clone(columns), rows });
         Ok(Executed { rows: count, cursor: Some(CursorHandle(self.last_cursor)) })
@@ -262,8 +257,49 @@ impl Drop for CodeCalls<'_, '_> {
     }
 }
 
+/// Checks the number of rows that code has returned for these rows of arguments.
+pub(super) fn check_count(returned: usize, given: usize) -> SqlResult<()> {
+    if returned == given {
+        return Ok(());
+    }
+    let message = format!("the routine returned {returned} rows for {given}");
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+}
+
+/// Checks the number of cursors before another is opened.
+pub(super) fn check_cursors(open: usize, routine: &Routine) -> SqlResult<()> {
+    if open < CURSORS_MAX {
+        return Ok(());
+    }
+    let message = format!("routine \"{}\" has more than {CURSORS_MAX} cursors open", routine.name);
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
+/// Returns true for a procedure that may end the transaction if `CALL` runs it outside a transaction block. One with
+/// settings or rights of its own has them to its end, and a transaction cannot end within them.
+pub(crate) fn may_end_transactions(routine: &Routine) -> bool {
+    routine.kind == RoutineKind::Procedure && !routine.is_security_definer && routine.settings.is_empty()
+}
+
+/// Returns the error for the end of a transaction where none is possible.
+pub(crate) fn no_end_of_transaction() -> SqlError {
+    SqlError::new(SqlState::INVALID_TRANSACTION_TERMINATION, "invalid transaction termination")
+}
+
+/// Returns the error for code that emits rows although its routine returns no set.
+pub(super) fn no_set(routine: &Routine) -> SqlError {
+    let message = format!("routine \"{}\" does not return a set", routine.name);
+    SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message)
+}
+
+/// Returns the error for linked code of a function that has promised to change nothing, and wants tables without SQL.
+pub(super) fn no_direct_access() -> SqlError {
+    let message = "direct access to tables is not allowed in a non-volatile function";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
 /// Checks a row that linked code has made: its width, and the types of its values.
-fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
+pub(super) fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
     let is_value = |(value, of): (&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
     if row.len() == kinds.len() && row.iter().zip(kinds).all(is_value) {
         return Ok(());
@@ -353,14 +389,21 @@ impl EngineCalls for CodeCalls<'_, '_> {
         self.open(&call, parameters)
     }
 
+    fn end_transaction(&mut self, _: TransactionEnd) -> SqlResult<()> {
+        if !may_end_transactions(self.routine) {
+            return Err(no_end_of_transaction());
+        }
+        // The session runs the procedure again, on a thread of its own.
+        Err(SqlError::again(RetryReason::EndsTransaction))
+    }
+
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {
         self.run.env.code.notice(level, message)
     }
 
     fn emit(&mut self, row: &[Datum]) -> SqlResult<()> {
         if !self.routine.is_set {
-            let message = format!("routine \"{}\" does not return a set", self.routine.name);
-            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+            return Err(no_set(self.routine));
         }
         check_values(row, &self.result)?;
         self.count(1)?;
@@ -380,8 +423,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
 
     fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool> {
         if self.routine.volatility != Volatility::Volatile {
-            let message = "direct access to tables is not allowed in a non-volatile function";
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            return Err(no_direct_access());
         }
         self.look()?;
         let tables = self.code.direct(self.scope())?;

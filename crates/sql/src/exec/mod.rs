@@ -8,6 +8,7 @@ mod advisory;
 mod aggregate;
 mod batch;
 mod code;
+mod computed;
 mod conflict;
 mod constraints;
 pub(crate) mod copy;
@@ -18,10 +19,12 @@ mod memo;
 mod order;
 mod probe;
 mod recursive;
+pub(crate) mod remote;
 mod routine;
 mod sequence;
 pub(crate) mod sets;
 mod sources;
+mod steps;
 mod window;
 mod write;
 
@@ -45,8 +48,11 @@ use types::Kind;
 use types::datum::Datum;
 
 pub(crate) use advisory::AdvisoryState;
+pub(crate) use code::{may_end_transactions, no_end_of_transaction, of_code};
+pub(crate) use computed::StatementCode;
 pub(crate) use constraints::ConstraintEvent;
 pub(crate) use sequence::SessionSequences;
+pub(crate) use steps::{StepAnswer, StepCall};
 pub(crate) use write::RunChanges;
 
 /// Continuation of a scan: `Break` if no more rows are needed.
@@ -332,7 +338,11 @@ impl Run<'_> {
     /// Returns all rows of a plan; `None` if that exceeds the budget.
     pub(crate) fn collect_within_budget(&self, plan: &RowPlan) -> SqlResult<Option<Vec<Box<[Datum]>>>> {
         match self.collect(plan) {
-            Err(_) if self.spent.is_over_budget() => Ok(None),
+            Err(_) if self.spent.is_over_budget() => {
+                // The query begins again elsewhere.
+                self.env.code.drop_notices_after(0);
+                Ok(None)
+            }
             result => result.map(Some),
         }
     }

@@ -55,7 +55,7 @@ impl Run<'_> {
     }
 
     fn routine(&self, call: &RoutineCall, rows: &RowStack<'_>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
-        let RoutineCall { routine, arguments } = call;
+        let RoutineCall { routine, arguments, is_computation: _ } = call;
         let arguments = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
         statement::stack::check()?;
         self.made_row()?;

@@ -7,7 +7,7 @@ use crate::session::explain::Explain;
 use crate::session::prepared::Execute;
 use query::bind::{Binder, BoundChange, BoundQuery, CopyFrom, CopySource, CopyTo};
 use query::change::Modify;
-use query::plan::{ColumnInfo, Expr, Plan};
+use query::plan::{ColumnInfo, Expr, Plan, RoutineCall};
 use query::planner::{Planner, RowPlan};
 use settings::roles::change::RoleChange;
 use statement::error::{SqlError, SqlResult};
@@ -101,6 +101,15 @@ pub(crate) struct ProcedureCall {
     pub(crate) rows: RowPlan,
     /// True if there are output parameters.
     pub(crate) returns_row: bool,
+}
+
+impl ProcedureCall {
+    /// Returns the call with its arguments.
+    pub(crate) fn call(&self) -> Option<&RoutineCall> {
+        let Plan::Routine(call) = &*self.rows else { return None };
+        let Expr::Routine(call) = &**call else { return None };
+        Some(call)
+    }
 }
 
 /// `ISOLATION LEVEL`, `READ ONLY` and the like, as names and values of settings.

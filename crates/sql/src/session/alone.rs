@@ -28,7 +28,8 @@ pub struct QueryAlone {
 impl QueryAlone {
     /// Returns the query, for a caller that runs plans.
     pub fn query(&self) -> AnalyticsQuery<'_> {
-        AnalyticsQuery { plan: &self.plan, parameters: &[], columns: &self.kinds, context: &self.context }
+        let (plan, columns, context) = (&self.plan, &self.kinds, &self.context);
+        AnalyticsQuery { plan, parameters: &[], columns, context, code: None }
     }
 
     /// Returns the columns of its result.
@@ -54,7 +55,7 @@ impl Database {
         let (Action::Query(query), Some(columns)) = (&*bound.action, statement.columns()) else {
             return Err(SqlError::unsupported("anything but a query by itself"));
         };
-        if statement.known().locks(&query.rows) {
+        if statement.known().does_more(&query.rows) {
             return Err(SqlError::unsupported("a query by itself that does more than read rows"));
         }
         let kinds = columns.iter().map(|column| column.kind).collect();

@@ -3,6 +3,7 @@
 //! **Invariant:** a run ends exactly once; later ends are ignored.
 
 use super::stream::CAPACITY;
+use crate::exec::StatementCode;
 use engine::Wake;
 use locked::Locked;
 use query::analytics::{AnalyticsAnswer, AnalyticsPlan, AnalyticsRun, AnalyticsStart};
@@ -20,6 +21,8 @@ pub struct Analysis {
     run: OnceLock<Arc<dyn AnalyticsRun>>,
     /// Queue of its rows, if they are consumed while it runs.
     rows: OnceLock<Arc<Stream<ResultPiece>>>,
+    /// Stored code that it calls.
+    code: OnceLock<Arc<StatementCode>>,
     /// True if its path is settled: the query does not begin again, though no row has come.
     is_settled: bool,
 }
@@ -42,11 +45,23 @@ impl Analysis {
         (Arc::new(Analysis { run, rows, is_settled: true, ..Analysis::default() }), stream)
     }
 
-    /// Starts the plan. Called once.
+    /// Returns a wait for a letter of a procedure's code, which a cancel ends by this run.
+    pub(super) fn of_procedure(run: Arc<dyn AnalyticsRun>) -> Arc<Analysis> {
+        Arc::new(Analysis { run: OnceLock::from(run), ..Analysis::default() })
+    }
+
+    /// Starts the plan, which may call this code. Called once.
     ///
     /// # Errors
     /// Errors of [`AnalyticsPlan::start`].
-    pub(crate) fn start(self: &Arc<Self>, plan: &dyn AnalyticsPlan, start: AnalyticsStart) -> SqlResult<()> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        plan: &dyn AnalyticsPlan,
+        start: AnalyticsStart,
+        code: Arc<StatementCode>,
+    ) -> SqlResult<()> {
+        // This is the only place that sets it.
+        let _ = self.code.set(code);
         if let Some(rows) = &start.stream {
             // This is the only place that sets it.
             let _ = self.rows.set(Arc::clone(rows));
@@ -102,6 +117,11 @@ impl Analysis {
     /// Returns the queue, if the query cannot be restarted: the queue has received rows, or the path is settled.
     pub(crate) fn begun_rows(&self) -> Option<&Arc<Stream<ResultPiece>>> {
         self.rows.get().filter(|rows| self.is_settled || rows.has_begun())
+    }
+
+    /// Returns the stored code that the run may call.
+    pub(super) fn code(&self) -> Option<&StatementCode> {
+        self.code.get().map(|code| &**code)
     }
 
     /// Returns true if the run has ended.

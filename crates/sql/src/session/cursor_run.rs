@@ -31,18 +31,25 @@ use types::datum::Datum;
 /// Greatest number of threads of cursors in a server. The rows of further cursors are made as a whole.
 const THREADS_MAX: usize = 128;
 
-/// Number of threads that run queries of cursors.
+/// Number of threads that run queries of cursors, or procedures that end transactions.
 #[derive(Debug, Default)]
-pub(super) struct CursorThreads(AtomicUsize);
+pub(super) struct SessionThreads(AtomicUsize);
 
 /// Place of one of these threads.
-struct ThreadPlace(Arc<CursorThreads>);
+pub(super) struct ThreadPlace(Arc<SessionThreads>);
 
-impl CursorThreads {
-    /// Returns a place for a thread, if there is one.
-    fn enter(self: &Arc<CursorThreads>) -> Option<ThreadPlace> {
-        let more = |count| (count < THREADS_MAX).then_some(count + 1);
+impl SessionThreads {
+    /// Returns a place for a thread, if there are fewer than `most`.
+    pub(super) fn enter(self: &Arc<SessionThreads>, most: usize) -> Option<ThreadPlace> {
+        let more = |count| (count < most).then_some(count + 1);
         self.0.fetch_update(SeqCst, SeqCst, more).ok().map(|_| ThreadPlace(Arc::clone(self)))
+    }
+}
+
+impl SessionThreads {
+    /// Returns the number of threads.
+    pub(super) fn count(&self) -> usize {
+        self.0.load(SeqCst)
     }
 }
 
@@ -55,7 +62,7 @@ impl Drop for ThreadPlace {
 impl Database {
     /// Returns the number of threads that run queries of cursors.
     pub fn cursor_threads(&self) -> usize {
-        self.cursor_threads.0.load(SeqCst)
+        self.cursor_threads.count()
     }
 }
 
@@ -179,7 +186,9 @@ impl Session {
 
     /// Starts the query of a cursor by rows on a thread of its own; runs it here if there is no thread.
     pub(super) fn run_apart(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
-        let Some(place) = self.database.cursor_threads.enter() else { return self.by_all_rows(given, query) };
+        let Some(place) = self.database.cursor_threads.enter(THREADS_MAX) else {
+            return self.by_all_rows(given, query);
+        };
         let seen = self.see_now();
         let reads = given.bound.known.reads(&query.rows);
         let snapshot = match seen.state.version() == given.bound.catalog {

@@ -196,7 +196,7 @@ impl Session {
     ) -> SqlResult<Option<ExplainNode>> {
         let node = self.analytics_plan(statement, query).and_then(|ready| {
             let start = self.start_now(statement, query, values, None)?;
-            start.map(|start| ready.explain(&start)).transpose()
+            start.map(|(start, _)| ready.explain(&start)).transpose()
         });
         match node {
             Ok(node) => Ok(node),

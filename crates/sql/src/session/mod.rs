@@ -24,6 +24,7 @@ mod once;
 mod parked;
 mod parts;
 mod prepared;
+mod procedure;
 mod queries;
 mod run;
 mod server;
@@ -89,7 +90,8 @@ pub struct Database {
     server: Arc<LiveSettings>,
     roles: Arc<Roles>,
     time: TimeSource,
-    cursor_threads: Arc<cursor_run::CursorThreads>,
+    cursor_threads: Arc<cursor_run::SessionThreads>,
+    procedure_threads: Arc<cursor_run::SessionThreads>,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.
@@ -315,6 +317,8 @@ pub struct Session {
     sleeper: Arc<sleeps::SessionSleep>,
     /// Query that runs as analytics.
     analysis: queries::AnalysisGuard,
+    /// Procedure that runs on a thread of its own.
+    procedure: Option<procedure::ProcedureRun>,
     /// Destination for the rows of the next portal.
     destination: Destination,
     /// EXPLAIN ANALYZE under way.
@@ -413,6 +417,7 @@ impl Database {
             stay: sleeps::StayLimit::default(),
             sleeper: sleeps::SessionSleep::new(self.time.clone()),
             analysis: queries::AnalysisGuard::default(),
+            procedure: None,
             destination: Destination::Whole,
             explaining: None,
             copying: None,
@@ -548,13 +553,7 @@ impl Session {
                     }))
                 })
             }
-            Action::Call(call) => {
-                let ran = self.run(values, RunNeeds::of(bound), |run| run.collect(&call.rows))?;
-                self.step_of(ran, given, |_, rows| {
-                    let tag = CommandTag { words: "CALL", rows: None };
-                    Ok(Step::Done(if call.returns_row { Outcome::Rows(rows, tag) } else { Outcome::Done(tag) }))
-                })
-            }
+            Action::Call(call) => self.call(given, call),
             Action::Define(tree) => self.define(&statement.text, tree),
             Action::LockTable => {
                 self.need_block("LOCK TABLE")?;

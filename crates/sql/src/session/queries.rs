@@ -11,11 +11,12 @@ use super::analysis::Analysis;
 use super::run::{RunNeeds, RunOutcome, StatementRun};
 use super::stream::{Destination, streamed};
 use super::{BoundStatement, Outcome, Parked, PlannedQuery, Portal, Session, Statement, Step};
-use crate::exec::RunUsage;
+use crate::exec::{RunUsage, StatementCode};
 use engine::{Isolation, RowLock, Snapshot, Table};
 use locked::Locked;
-use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart};
+use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart, StoredCode};
 use query::plan::{self, Access, Child, Expr, Plan, RowSource, SequenceCall};
+use stage::Stage;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
@@ -54,6 +55,9 @@ pub(super) struct QueryReads {
     found: Vec<Arc<Table>>,
     /// True if it locks rows, advances sequences, or has other side effects.
     locks: bool,
+    /// True if it calls stored code that is a computation. On the row path it runs on the session's thread, to which
+    /// its notices go.
+    calls_code: bool,
     /// True if it calls volatile functions or sleeps.
     is_volatile: bool,
     /// Effect that a read-only transaction does not allow.
@@ -85,15 +89,17 @@ impl KnownPath {
         let _ = self.reads(plan);
     }
 
-    /// Returns true if the query does more than read rows: locks them, advances sequences, or reads the catalog.
-    pub(super) fn locks(&self, plan: &Plan) -> bool {
-        self.reads(plan).locks
+    /// Returns true if the query does more than read rows: locks them, advances sequences, reads the catalog, or calls
+    /// stored functions.
+    pub(super) fn does_more(&self, plan: &Plan) -> bool {
+        let reads = self.reads(plan);
+        reads.locks || reads.calls_code
     }
 
     /// Returns true if the query only reads, and returns the same rows in each run on a snapshot.
     pub(super) fn is_pure(&self, plan: &Plan) -> bool {
         let reads = self.reads(plan);
-        !reads.locks && !reads.is_volatile
+        !reads.locks && !reads.calls_code && !reads.is_volatile
     }
 
     /// Returns the effect that a read-only transaction does not allow, in PostgreSQL's words.
@@ -155,10 +161,14 @@ impl Session {
                 None => Ok(Step::Parked(Parked::Analysis(analysis))),
                 Some(result) => {
                     self.analysis.0.set(None);
+                    let has_failed = self.end_code(&analysis);
                     // On the row path it starts from the beginning.
                     self.running = None;
                     match result {
-                        Err(error) if self.may_fall_back(&error) && analysis.begun_rows().is_none() => {
+                        Err(error)
+                            if analysis.begun_rows().is_none()
+                                && (self.may_fall_back(&error) || has_failed && !is_of_session(&error)) =>
+                        {
                             self.by_rows(given, query)
                         }
                         result => {
@@ -181,6 +191,16 @@ impl Session {
             QueryPath::Large => self.analyse_or_by_rows(given, query),
             QueryPath::Analytics => self.analyse(given, query),
         }
+    }
+
+    /// Books the time in stored code of a run that has ended. Returns true if the code has failed and the row path is to
+    /// decide whether the query has.
+    fn end_code(&self, analysis: &Analysis) -> bool {
+        let Some(code) = analysis.code() else { return false };
+        if let Some(time) = code.crossing() {
+            self.clock.take_out_of_run(Stage::Crossing, time);
+        }
+        code.has_failed() && self.path() == QueryPath::Small
     }
 
     /// Cancels the analytical run of a statement whose result could not be sent completely.
@@ -336,12 +356,14 @@ impl Session {
             let analytics = analytics.ok_or_else(|| SqlError::unsupported("analytics without workers"))?;
             let parameters = &statement.parameters[..];
             let context: Arc<dyn CallContext> = Arc::clone(&self.env) as _;
+            let code: Arc<dyn StoredCode> = StatementCode::new(&self.env, false);
             pulse::preparing(|| {
                 analytics.prepare(&AnalyticsQuery {
                     plan: &query.logical,
                     parameters,
                     columns: &columns,
                     context: &context,
+                    code: Some(&code),
                 })
             })
         };
@@ -355,27 +377,32 @@ impl Session {
         }
     }
 
-    /// Returns the input of an analytical run in this transaction; `None` if the statement must be bound again.
+    /// Returns the input of an analytical run in this transaction, with the stored code that it may call; `None` if the
+    /// statement must be bound again.
     pub(super) fn start_now(
         &mut self,
         statement: &Statement,
         query: &PlannedQuery,
         values: &[Datum],
         deadline: Option<Instant>,
-    ) -> SqlResult<Option<AnalyticsStart>> {
+    ) -> SqlResult<Option<(AnalyticsStart, Arc<StatementCode>)>> {
         let statement_us = self.time.unix_us();
         let bound = statement.bound();
         let Some(snapshot) = self.snapshot(&bound, bound.known.reads(&query.rows))? else { return Ok(None) };
-        Ok(Some(AnalyticsStart {
+        let env = self.env_at(statement_us);
+        let code = StatementCode::new(&env, matches!(self.destination, Destination::Cursor { .. }));
+        let start = AnalyticsStart {
             snapshot,
             parameters: values.to_vec(),
-            context: self.env_at(statement_us),
+            context: env,
+            code: Some(Arc::clone(&code) as _),
             holdings: Arc::clone(&self.env.holdings),
             class: self.class(),
             deadline,
             analyze: self.explaining.is_some(),
             stream: None,
-        }))
+        };
+        Ok(Some((start, code)))
     }
 
     fn analyse(&mut self, given: StatementRun<'_>, query: &PlannedQuery) -> SqlResult<Step> {
@@ -410,9 +437,9 @@ impl Session {
         let deadline = self.deadline.filter(|_| !matches!(self.destination, Destination::Cursor { .. }));
         let ready = self.analytics_plan(statement, query)?;
         match self.start_now(statement, query, values, deadline)? {
-            Some(start) => {
+            Some((start, code)) => {
                 let start = AnalyticsStart { stream: self.stream_of(given), ..start };
-                analysis.start(&*ready, start).map(|()| true)
+                analysis.start(&*ready, start, code).map(|()| true)
             }
             None => Ok(false),
         }
@@ -433,6 +460,11 @@ fn falls_back(error: &SqlError) -> bool {
         || state == SqlState::CARDINALITY_VIOLATION
         || state == SqlState::INTERNAL_ERROR
         || state.0.starts_with("22")
+}
+
+/// Returns true for an error that is not about the query: it was cancelled, or its transaction must end.
+fn is_of_session(error: &SqlError) -> bool {
+    error.engine().is_some() || error.cancellation().is_some()
 }
 
 /// Returns true for a count of rows that is small, or not known: then the budget of the row path decides.
@@ -575,6 +607,7 @@ impl QueryReads {
                 self.locks |= callable.has_effects();
                 self.is_volatile |= callable.is_volatile();
             }
+            Expr::Routine(call) if call.is_computation => self.calls_code = true,
             // Its statements run in this transaction.
             Expr::Routine(call) => {
                 self.locks = true;

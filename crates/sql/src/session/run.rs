@@ -43,6 +43,8 @@ pub(super) enum RunNeeds<'b> {
     Nothing,
     /// Locks and catalog with which the statement was bound.
     Statement(&'b Arc<BoundStatement>),
+    /// Those of one call of a procedure's code, which takes its locks itself.
+    Call,
     /// Lock that serializes definitions.
     Order,
 }
@@ -59,18 +61,22 @@ impl<'b> RunNeeds<'b> {
 
     fn has_locks(&self) -> bool {
         match self {
-            RunNeeds::Nothing => false,
+            RunNeeds::Nothing | RunNeeds::Call => false,
             RunNeeds::Statement(bound) => !bound.uses.is_empty(),
             RunNeeds::Order => true,
         }
     }
 
-    /// Returns true if the part is the whole statement, so that it can be undone and restarted.
+    /// Returns true if the part can be undone and restarted: it is a whole statement, or a call of a procedure's code.
     fn begins_again(&self) -> bool {
         let is_whole = |action: &Action| {
             matches!(action, Action::Query(_) | Action::Change(_) | Action::Call(_) | Action::CopyTo(_))
         };
-        matches!(self, RunNeeds::Statement(bound) if is_whole(&bound.action))
+        match self {
+            RunNeeds::Statement(bound) => is_whole(&bound.action),
+            RunNeeds::Call => true,
+            RunNeeds::Nothing | RunNeeds::Order => false,
+        }
     }
 
     /// Returns true if a locked table is out of date: the transaction keeps it for its snapshot.
@@ -81,7 +87,7 @@ impl<'b> RunNeeds<'b> {
     /// Takes the locks.
     fn take(&self, txn: &Txn<'_>) -> engine::Result<()> {
         match self {
-            RunNeeds::Nothing => Ok(()),
+            RunNeeds::Nothing | RunNeeds::Call => Ok(()),
             RunNeeds::Statement(bound) => {
                 // The statement changes no table, so writers of one need not wait until the next is locked.
                 if matches!(*bound.action, Action::Maintain { .. }) {
@@ -190,7 +196,7 @@ impl Session {
         // waits for it, and it waits for none.
         let shares: &[Arc<TableInfo>] = match needs {
             RunNeeds::Statement(bound) if self.pinned.is_some() && self.is_in_block() => &bound.tables,
-            RunNeeds::Nothing | RunNeeds::Statement(_) | RunNeeds::Order => &[],
+            RunNeeds::Nothing | RunNeeds::Call | RunNeeds::Statement(_) | RunNeeds::Order => &[],
         };
         let was_parked = self.is_parked;
         let mut told = None;

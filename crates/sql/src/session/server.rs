@@ -51,6 +51,7 @@ impl Database {
             roles: Arc::new(Roles::of_a_fresh_server()),
             time: TimeSource::system(),
             cursor_threads: Arc::default(),
+            procedure_threads: Arc::default(),
         }
     }
 

@@ -184,6 +184,7 @@ impl Session {
     pub fn fail(&mut self) {
         self.end_copy();
         self.end_timer();
+        self.procedure = None;
         self.forget_analysis();
         if self.block != TransactionBlock::None {
             self.has_failed = true;

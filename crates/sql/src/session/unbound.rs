@@ -90,6 +90,9 @@ impl Session {
 
     /// Runs a statement that binds others as it runs; repeats it after definitions that made its binding fail.
     pub(super) fn act_bound(&mut self, portal: &Portal) -> SqlResult<Step> {
+        if self.procedure.is_some() {
+            return self.continue_procedure();
+        }
         // The statement has waited for a definition.
         let mut result = match self.unbound.is_some() && self.is_parked {
             true => None,

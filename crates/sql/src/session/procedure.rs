@@ -1,0 +1,272 @@
+//! `CALL`, and procedures that end transactions.
+//!
+//! A procedure runs as a statement until its code ends the transaction for the first time. It is undone then, and begins
+//! again on a thread of its own, whose calls the session makes as statements: see `exec::remote`. Nothing was committed
+//! before, so nothing is done twice. The session remembers such procedures, and runs them so at once.
+//!
+//! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
+//! call, which begins again after it.
+
+use super::action::ProcedureCall;
+use super::analysis::Analysis;
+use super::cursor_run::ThreadPlace;
+use super::run::{RunNeeds, RunOutcome, StatementRun};
+use super::{Database, Outcome, Parked, Session, Step};
+use crate::context::check_notices;
+use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
+use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
+use catalog::{Routine, RoutineResult};
+use engine::Wake;
+use procs::TransactionEnd;
+use query::analytics::AnalyticsAnswer;
+use query::plan::RoutineCall;
+use stage::Stage;
+use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
+use statement::outcome::CommandTag;
+use statement::stack;
+use std::sync::Arc;
+use std::thread;
+use types::datum::Datum;
+
+/// Greatest number of threads of procedures that end transactions in a server.
+const THREADS_MAX: usize = 512;
+
+/// Procedure that runs on a thread of its own.
+pub(super) struct ProcedureRun {
+    mailbox: Arc<Mailbox>,
+    routine: Arc<Routine>,
+    returns_row: bool,
+    /// Call of the code that has waited, and is to be made again.
+    call: Option<StepCall>,
+    /// Rows that calls may still read or change.
+    rows_left: Option<u64>,
+    /// Bytes of the notices so far.
+    notices: usize,
+}
+
+impl Drop for ProcedureRun {
+    /// Ends the code, unless it has ended.
+    fn drop(&mut self) {
+        self.mailbox.end();
+    }
+}
+
+/// Ends the wait for a letter.
+struct LetterWake(Arc<Analysis>);
+
+impl Wake for LetterWake {
+    fn wake(&self) {
+        self.0.end(Ok(AnalyticsAnswer::default()), false);
+    }
+}
+
+/// Tells the session of the end of a thread that panics.
+struct ThreadEnd(Arc<Mailbox>, Option<ThreadPlace>);
+
+impl Drop for ThreadEnd {
+    fn drop(&mut self) {
+        self.1 = None;
+        if thread::panicking() {
+            self.0
+                .fail(SqlError::new(SqlState::INTERNAL_ERROR, "the thread of a procedure has ended without a result"));
+        }
+    }
+}
+
+impl Database {
+    /// Returns the number of threads of procedures that end transactions.
+    pub fn procedure_threads(&self) -> usize {
+        self.procedure_threads.count()
+    }
+}
+
+fn called(rows: Vec<Box<[Datum]>>, returns_row: bool) -> Step {
+    let tag = CommandTag { words: "CALL", rows: None };
+    Step::Done(if returns_row { Outcome::Rows(rows, tag) } else { Outcome::Done(tag) })
+}
+
+impl Session {
+    /// Runs `CALL`.
+    pub(super) fn call(&mut self, given: StatementRun<'_>, procedure: &ProcedureCall) -> SqlResult<Step> {
+        let call = procedure.call().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a CALL of no procedure"))?;
+        let may_end = may_end_transactions(&call.routine) && !self.is_in_block();
+        if may_end && self.env.code.ends_transactions(call.routine.oid) {
+            return self.call_apart(given, call, procedure.returns_row);
+        }
+        let ran = self.run(given.values, RunNeeds::of(given.bound), |run| match run.collect(&procedure.rows) {
+            Err(error) if error.begins_again() == Some(RetryReason::EndsTransaction) => {
+                if !may_end {
+                    return Err(of_code(no_end_of_transaction(), &call.routine));
+                }
+                run.txn.take_back();
+                run.env.code.drop_notices_after(0);
+                Ok(None)
+            }
+            rows => rows.map(Some),
+        })?;
+        self.step_of(ran, given, |session, rows| match rows {
+            Some(rows) => Ok(called(rows, procedure.returns_row)),
+            None => {
+                session.env.code.note_ending(call.routine.oid);
+                session.call_apart(given, call, procedure.returns_row)
+            }
+        })
+    }
+
+    /// Runs a procedure on a thread of its own.
+    fn call_apart(&mut self, given: StatementRun<'_>, call: &RoutineCall, returns_row: bool) -> SqlResult<Step> {
+        let ran = self.run(given.values, RunNeeds::of(given.bound), |run| run.procedure_arguments(call))?;
+        self.step_of(ran, given, |session, arguments| session.begin_procedure(&call.routine, arguments, returns_row))
+    }
+
+    fn begin_procedure(&mut self, routine: &Arc<Routine>, arguments: Vec<Datum>, returns_row: bool) -> SqlResult<Step> {
+        let Some(place) = self.database.procedure_threads.enter(THREADS_MAX) else {
+            return Err(procs::ends::exhausted("procedures that end transactions", THREADS_MAX));
+        };
+        let seen = self.see_now();
+        let env = self.env_at(self.env.statement_us);
+        let mailbox = Mailbox::new(self.time.clone(), self.deadline, env.code.clock());
+        let remote = RemoteProcedure::new(routine, arguments, (env, &seen.state, &seen.path), &mailbox)?;
+        let end = ThreadEnd(Arc::clone(&mailbox), Some(place));
+        let work = move || {
+            let _end = end;
+            // As deep as what it calls may be, it fits.
+            stack::on_large(|| remote.run());
+        };
+        let procedure = ProcedureRun {
+            mailbox,
+            routine: Arc::clone(routine),
+            returns_row,
+            call: None,
+            rows_left: routine.isolation.limits.rows,
+            notices: 0,
+        };
+        let started = thread::Builder::new().name("procedure".to_owned()).spawn(work);
+        started.map_err(|error| {
+            SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a procedure cannot get a thread: {error}"))
+        })?;
+        Ok(self.await_letter(procedure))
+    }
+
+    /// Waits for the next letter of a procedure. A cancel ends the wait, and the code.
+    fn await_letter(&mut self, procedure: ProcedureRun) -> Step {
+        let analysis = match self.analysis.0.get() {
+            Some(analysis) => analysis,
+            None => self.new_wait(&procedure),
+        };
+        procedure.mailbox.on_letter(Arc::new(LetterWake(Arc::clone(&analysis))));
+        self.procedure = Some(procedure);
+        Step::Parked(Parked::Analysis(analysis))
+    }
+
+    /// Begins a wait, by which a cancel reaches the procedure from now on.
+    fn new_wait(&mut self, procedure: &ProcedureRun) -> Arc<Analysis> {
+        let analysis = Analysis::of_procedure(Arc::clone(&procedure.mailbox) as _);
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        analysis
+    }
+
+    /// Continues a procedure: makes its calls until it has no more, or one of them waits.
+    pub(super) fn continue_procedure(&mut self) -> SqlResult<Step> {
+        let Some(mut procedure) = self.procedure.take() else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "no procedure to continue"));
+        };
+        if procedure.call.is_none()
+            && let Some(analysis) = self.analysis.0.get()
+        {
+            match analysis.take() {
+                None => {
+                    self.procedure = Some(procedure);
+                    return Ok(Step::Parked(Parked::Analysis(analysis)));
+                }
+                Some(result) => {
+                    self.new_wait(&procedure);
+                    result?;
+                }
+            }
+        }
+        self.clock.enter(Stage::Run);
+        let routine = Arc::clone(&procedure.routine);
+        loop {
+            let letter = match procedure.call.take() {
+                Some(call) => Some(Letter::Call(call)),
+                None => procedure.mailbox.letter(),
+            };
+            let Some(letter) = letter else { return Ok(self.await_letter(procedure)) };
+            let answered = match letter {
+                Letter::Result(result) => return self.end_procedure(&procedure, result),
+                Letter::Call(call) => self.answer(&mut procedure, call),
+                Letter::EndTransaction(end) => self.end_within(end),
+                Letter::Notice(level, message) => {
+                    procedure.notices += message.len();
+                    check_notices(procedure.notices).and_then(|()| self.env.code.notice(level, &message)).map(|()| {
+                        self.notices.extend(self.env.code.take_notices());
+                        RunOutcome::Done(StepAnswer::Nothing)
+                    })
+                }
+            };
+            match answered.map_err(|error| of_code(error, &routine))? {
+                RunOutcome::Done(answer) => procedure.mailbox.answer(answer),
+                // The call is made again, by the present definitions.
+                RunOutcome::Moved => {}
+                RunOutcome::Parked(parked) => {
+                    self.procedure = Some(procedure);
+                    return Ok(Step::Parked(parked));
+                }
+            }
+        }
+    }
+
+    /// Makes a call of the code. If it waits, it is kept.
+    fn answer(&mut self, procedure: &mut ProcedureRun, call: StepCall) -> SqlResult<RunOutcome<StepAnswer>> {
+        let (routine, left) = (Arc::clone(&procedure.routine), procedure.rows_left);
+        let ran = self.run(&[], RunNeeds::Call, |run| {
+            let mut left = left;
+            let answer = run.code_step(&routine, &call, &mut left)?;
+            Ok((answer, left))
+        })?;
+        Ok(match ran {
+            RunOutcome::Done((answer, left)) => {
+                procedure.rows_left = left;
+                RunOutcome::Done(answer)
+            }
+            RunOutcome::Moved => {
+                procedure.call = Some(call);
+                RunOutcome::Moved
+            }
+            RunOutcome::Parked(parked) => {
+                procedure.call = Some(call);
+                RunOutcome::Parked(parked)
+            }
+        })
+    }
+
+    /// Ends the transaction within a procedure, and begins another with the same characteristics.
+    fn end_within(&mut self, end: TransactionEnd) -> SqlResult<RunOutcome<StepAnswer>> {
+        let (modes, hinted) = (self.settings.characteristics(), self.hinted);
+        self.end(end == TransactionEnd::Commit)?;
+        self.hinted = hinted;
+        self.open_implicit();
+        for (name, value) in &modes {
+            self.settings.set_of_transaction(name, value)?;
+        }
+        Ok(RunOutcome::Done(StepAnswer::Nothing))
+    }
+
+    fn end_procedure(&mut self, procedure: &ProcedureRun, result: SqlResult<Vec<Vec<Datum>>>) -> SqlResult<Step> {
+        self.analysis.0.set(None);
+        if let Some(work) = procedure.mailbox.work() {
+            self.clock.take_out_of_run(Stage::Crossing, work);
+        }
+        let mut rows: Vec<Box<[Datum]>> = result?.into_iter().map(Into::into).collect();
+        let ProcedureRun { routine, returns_row, .. } = procedure;
+        if 1 < rows.len() {
+            let message = "the routine returned more than one row";
+            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+        }
+        if rows.is_empty() && routine.result != RoutineResult::Nothing {
+            rows.push(vec![Datum::Null; routine.outputs().count()].into());
+        }
+        Ok(called(rows, *returns_row))
+    }
+}
