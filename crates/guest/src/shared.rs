@@ -20,6 +20,7 @@ const VERSION: u32 = 1;
 const TURN: usize = 64;
 const HOST_SLEEPS: usize = 68;
 const WORKER_SLEEPS: usize = 72;
+const IN_MACHINE: usize = 76;
 const MESSAGE: usize = 128;
 /// Values of the turn.
 const HOST: u32 = 0;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     base: NonNull<u8>,
     /// Looks at the turn before the next sleep.
     spins: u32,
+    /// True in a virtual machine. Each system call leaves it, so one has to do: the wait wakes the server as well.
+    is_in_machine: bool,
 }
 
 impl Shared {
@@ -63,7 +66,8 @@ impl Shared {
         let base = unsafe { mmap(ptr::null_mut(), HEAD_BYTES + AREA_BYTES, PROT_READ_WRITE, MAP_SHARED, fd, 0) };
         let base = NonNull::new(base.cast::<u8>()).filter(|base| base.as_ptr().addr() != usize::MAX);
         let base = base.ok_or_else(io::Error::last_os_error)?;
-        let shared = Shared { base, spins: SPINS_MAX };
+        let mut shared = Shared { base, spins: SPINS_MAX, is_in_machine: false };
+        shared.is_in_machine = shared.word(IN_MACHINE).load(Ordering::Relaxed) != 0;
         match shared.word(0).load(Ordering::Acquire) {
             VERSION => Ok(shared),
             version => Err(io::Error::other(format!("the shared memory has layout {version} instead of {VERSION}"))),
@@ -87,7 +91,7 @@ impl Shared {
         }
         // Sequentially consistent, as is the sleeper's mark: either this side sees the mark or the sleeper the turn.
         self.word(TURN).store(HOST, Ordering::SeqCst);
-        if self.word(HOST_SLEEPS).load(Ordering::SeqCst) != 0 {
+        if !self.is_in_machine && self.word(HOST_SLEEPS).load(Ordering::SeqCst) != 0 {
             self.futex(FUTEX_WAKE, 1);
         }
     }
@@ -103,6 +107,12 @@ impl Shared {
     }
 
     fn wait(&mut self) {
+        if self.is_in_machine {
+            while self.word(TURN).load(Ordering::SeqCst) != WORKER {
+                self.futex(FUTEX_WAIT, HOST);
+            }
+            return;
+        }
         for _ in 0..self.spins {
             if self.word(TURN).load(Ordering::Acquire) == WORKER {
                 self.spins = (2 * self.spins).min(SPINS_MAX);

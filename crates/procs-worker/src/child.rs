@@ -58,6 +58,8 @@ pub(crate) struct ChildPlan {
     pub(crate) input: RawFd,
     pub(crate) output: RawFd,
     pub(crate) channel: RawFd,
+    /// Descriptors that follow that of the channel, in a container.
+    pub(crate) further: Vec<RawFd>,
     /// Limits, by the numbers of `setrlimit`.
     pub(crate) limits: Vec<(u32, u64)>,
     /// Environment.
@@ -278,7 +280,14 @@ impl Prepared<'_> {
                     done(libc::dup2(from, PROGRAM_FD).into(), 15)?;
                     PROGRAM_FD + 1
                 }
-                Start::Copied(..) => PROGRAM_FD,
+                Start::Copied(..) => {
+                    let mut to = CHANNEL_FD + 1;
+                    for from in &plan.further {
+                        done(libc::dup2(*from, to).into(), 15)?;
+                        to += 1;
+                    }
+                    to
+                }
             };
             done(libc::syscall(libc::SYS_close_range, first, u32::MAX, 0), 15)?;
         }

@@ -10,6 +10,7 @@ use procs::abi::MessageKind;
 use procs::ends::{self, Deadline};
 use procs::format::garbled;
 use procs::wire;
+use procs_vm::status;
 use procs::{EngineCalls, Instance, Invocation, Limits};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -57,6 +58,8 @@ struct Watched {
     worker: Worker,
     output: Output,
     memory_max: u64,
+    /// True if the process is the monitor of a machine.
+    is_monitor: bool,
 }
 
 impl Watched {
@@ -76,6 +79,7 @@ impl Watched {
             return ends::out_of_memory(self.memory_max);
         } else {
             match exit {
+                Exit::Status(status) if self.is_monitor => self.machine_ended(status),
                 Exit::Status(status) => ends::crashed(&format!("it ended with exit status {status}")),
                 Exit::Signal(signal) => ends::crashed(&format!("it was killed by {}", signal_name(signal))),
             }
@@ -85,6 +89,25 @@ impl Watched {
             error = error.detail(format!("Its last output:\n{output}"));
         }
         error
+    }
+}
+
+impl Watched {
+    /// Returns the error for a machine whose monitor has ended with this status.
+    fn machine_ended(&self, ended: i32) -> SqlError {
+        match ended {
+            status::NO_MEMORY => ends::out_of_memory(self.memory_max),
+            status::FAULT => ends::crashed("a fault shut its virtual machine down"),
+            status::DEVICE => ends::crashed("it reached for a device that its virtual machine does not have"),
+            status::STUCK => ends::crashed("the hypervisor cannot go on with its code"),
+            status::NO_IMAGE => ends::crashed("its image cannot be loaded"),
+            status::NO_MACHINE => not_created(&io::Error::other("there is no virtual machine for it")),
+            status::MONITOR => ends::crashed("its monitor has failed"),
+            status if (status::SIGNAL..status::FAULT).contains(&status) => {
+                ends::crashed(&format!("it was killed by {}", signal_name(status - status::SIGNAL)))
+            }
+            status => ends::crashed(&format!("it ended with exit status {status}")),
+        }
     }
 }
 
@@ -144,9 +167,10 @@ impl WorkerInstance {
         limits: &Limits,
         start_max: Duration,
     ) -> SqlResult<WorkerInstance> {
+        let is_monitor = order.machine.is_some();
         let worker = spawner.create(order)?.map_err(|error| not_created(&error))?;
         let output = Output { pipe, last: VecDeque::new() };
-        let watched = Watched { worker, output, memory_max: limits.memory };
+        let watched = Watched { worker, output, memory_max: limits.memory, is_monitor };
         let (request, answer) = (Vec::new(), Vec::new());
         let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false };
         let deadline = Deadline::from_now(Some(start_max));

@@ -1,15 +1,17 @@
-//! The levels `process`, `container` and `gvisor`.
+//! The levels `process`, `container`, `gvisor` and `vm`.
 
 use crate::elf::{self, ExecutableKind};
 use crate::instance::{self, WorkerInstance};
-use crate::spawner::{Executable, Order, Places, Spawner};
+use crate::spawner::{Executable, MachineOrder, Order, Places, Spawner};
 use crate::system::{self, Exit};
 use procs::ends;
-use procs::{Artifact, ArtifactKind, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
+use procs::{Artifact, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
+use procs_vm::Image;
 use std::env;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -53,6 +55,15 @@ struct WorkerRuntime {
     level: Level,
     shared: Arc<WorkerShared>,
     availability: Availability,
+    /// Monitor and device of the level `vm`.
+    machines: Option<Arc<Machines>>,
+}
+
+/// Monitor of machines, and the device that makes them.
+#[derive(Debug)]
+struct Machines {
+    monitor: Arc<Executable>,
+    kvm: Arc<File>,
 }
 
 /// Loaded executable.
@@ -61,9 +72,10 @@ struct WorkerProgram {
     level: Level,
     shared: Arc<WorkerShared>,
     executable: Arc<Executable>,
+    machines: Option<Arc<Machines>>,
 }
 
-/// Creates the levels `process`, `container` and `gvisor`. Runs an executable that does nothing at each, to see whether
+/// Creates the levels `process`, `container`, `gvisor` and `vm`. Runs an executable that does nothing at each, to see whether
 /// the machine has it.
 ///
 /// # Errors
@@ -71,9 +83,12 @@ struct WorkerProgram {
 pub fn runtimes(config: WorkerConfig) -> io::Result<Vec<Arc<dyn Runtime>>> {
     let places = Arc::new(Places::new(config.tenant_max, config.server_max));
     let shared = Arc::new(WorkerShared { spawner: Spawner::start()?, places, start_max: config.start_max });
-    let levels = [Level::Process, Level::Container, Level::Gvisor].into_iter().map(|level| {
-        let availability = shared.probe(level).map_or_else(Availability::Missing, |()| Availability::Ready);
-        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability }) as Arc<dyn Runtime>
+    let levels = [Level::Process, Level::Container, Level::Gvisor, Level::Vm].into_iter().map(|level| {
+        let (availability, machines) = match shared.probe(level) {
+            Ok(machines) => (Availability::Ready, machines),
+            Err(reason) => (Availability::Missing(reason), None),
+        };
+        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability, machines }) as Arc<dyn Runtime>
     });
     Ok(levels.collect())
 }
@@ -97,22 +112,54 @@ fn copied(bytes: &[u8]) -> SqlResult<Executable> {
     Ok(Executable { file, kind, len: bytes.len() as u64 })
 }
 
+impl Machines {
+    /// Opens the device, and copies the monitor into memory.
+    fn new() -> Result<Machines, String> {
+        const DEVICE: &str = "/dev/kvm";
+        if procs_vm::MONITOR.is_empty() {
+            return Err("virtual machines are for Linux on x86-64".to_owned());
+        }
+        let opened = File::options().read(true).write(true).open(DEVICE);
+        let kvm = opened.map_err(|error| format!("{DEVICE} cannot be opened: {error}"))?;
+        let monitor = copied(procs_vm::MONITOR).map_err(|error| error.message().to_owned())?;
+        Ok(Machines { monitor: Arc::new(monitor), kvm: Arc::new(kvm) })
+    }
+
+    /// Returns the executable of a worker that runs an image, and the machine for it.
+    fn order(&self, image: &Arc<Executable>) -> (Arc<Executable>, MachineOrder) {
+        let machine = MachineOrder { image: Arc::clone(image), kvm: Arc::clone(&self.kvm) };
+        (Arc::clone(&self.monitor), machine)
+    }
+}
+
 impl WorkerShared {
     /// Tries a level. Returns the reason if it cannot be had.
-    fn probe(&self, level: Level) -> Result<(), String> {
-        match level {
-            Level::Process | Level::Container => {}
+    fn probe(&self, level: Level) -> Result<Option<Arc<Machines>>, String> {
+        let machines = match level {
+            Level::Process | Level::Container => None,
             Level::Gvisor => return Err(gvisor()),
-            Level::Native | Level::Wasm | Level::Vm => return Err("it is not part of this runtime".to_owned()),
-        }
+            Level::Vm => Some(Arc::new(Machines::new()?)),
+            Level::Native | Level::Wasm => return Err("it is not part of this runtime".to_owned()),
+        };
+        let reason = |reason: String| match level {
+            Level::Vm => format!("{reason}; KVM here is by {}", procs_vm::hypervisor()),
+            _ => reason,
+        };
+        self.probe_with(level, machines.as_deref()).map(|()| machines).map_err(reason)
+    }
+
+    /// Runs an executable that does nothing.
+    fn probe_with(&self, level: Level, machines: Option<&Machines>) -> Result<(), String> {
         let told = |error: SqlError| error.message().to_owned();
         let executable = Arc::new(copied(&elf::nothing()).map_err(told)?);
         let place = self.places.take(Tenant(0)).map_err(told)?;
-        let (_reader, output) = instance::pipe().map_err(told)?;
+        let (mut reader, output) = instance::pipe().map_err(told)?;
         let channel = instance::prepare(Channel::UnixSocket).map_err(told)?.map(|(_, worker)| worker);
+        let (executable, machine) = ordered(&executable, machines);
         let order = Order {
             executable,
-            is_container: level == Level::Container,
+            machine,
+            is_container: is_confined(level),
             channel_name: Channel::UnixSocket.name(),
             channel: channel.ok_or("there is no socket")?,
             output,
@@ -124,10 +171,35 @@ impl WorkerShared {
         loop {
             match worker.exit() {
                 Some(Exit::Status(0)) => return Ok(()),
-                Some(exit) => return Err(format!("a process that does nothing ended with {exit:?}")),
-                None if PROBE_MAX < begin.elapsed() => return Err("a process that does nothing did not end".to_owned()),
+                Some(exit) => {
+                    let mut said = String::new();
+                    // What there is, as the other end may be open still.
+                    let _ = reader.read_to_string(&mut said);
+                    let said = if said.is_empty() { format!("{exit:?}") } else { said.trim().to_owned() };
+                    return Err(format!("code that does nothing ended with: {said}"));
+                }
+                None if PROBE_MAX < begin.elapsed() => return Err("code that does nothing did not end".to_owned()),
                 None => thread::sleep(Duration::from_millis(1)),
             }
+        }
+    }
+}
+
+/// Returns true if the worker of a level is a container.
+fn is_confined(level: Level) -> bool {
+    match level {
+        Level::Native | Level::Wasm | Level::Process => false,
+        Level::Container | Level::Gvisor | Level::Vm => true,
+    }
+}
+
+/// Returns what a worker executes: the code, or the monitor of a machine for it.
+fn ordered(code: &Arc<Executable>, machines: Option<&Machines>) -> (Arc<Executable>, Option<MachineOrder>) {
+    match machines {
+        None => (Arc::clone(code), None),
+        Some(machines) => {
+            let (monitor, machine) = machines.order(code);
+            (monitor, Some(machine))
         }
     }
 }
@@ -156,11 +228,15 @@ impl Runtime for WorkerRuntime {
             let what = format!("isolation level \"{}\" on this machine", self.level);
             return Err(SqlError::unsupported(what).detail(reason.clone()));
         }
-        if artifact.kind() != ArtifactKind::Exec {
-            return Err(ends::not_loadable("it is no executable"));
+        if artifact.kind() != self.level.artifact() {
+            return Err(ends::not_loadable("it is no artifact of this level"));
+        }
+        if self.level == Level::Vm {
+            Image::read(artifact.bytes()).map_err(ends::not_loadable)?;
         }
         let executable = Arc::new(copied(artifact.bytes())?);
-        Ok(Arc::new(WorkerProgram { level: self.level, shared: Arc::clone(&self.shared), executable }))
+        let (shared, machines) = (Arc::clone(&self.shared), self.machines.clone());
+        Ok(Arc::new(WorkerProgram { level: self.level, shared, executable, machines }))
     }
 }
 
@@ -171,9 +247,11 @@ impl Program for WorkerProgram {
             SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
         })?;
         let (pipe, output) = instance::pipe()?;
+        let (executable, machine) = ordered(&self.executable, self.machines.as_deref());
         let order = Order {
-            executable: Arc::clone(&self.executable),
-            is_container: self.level == Level::Container,
+            executable,
+            machine,
+            is_container: is_confined(self.level),
             channel_name: channel.name(),
             channel: worker,
             output,

@@ -40,6 +40,10 @@ const PLACE_WAIT: Duration = Duration::from_millis(200);
 const PLACE_LOOK: Duration = Duration::from_millis(5);
 /// Bytes of a worker's group besides its memory and its executable.
 const GROUP_BYTES: u64 = 4 << 20;
+/// Bytes of KVM for a machine, besides a share of its memory for page tables.
+const MACHINE_BYTES: u64 = 16 << 20;
+/// Part of a machine's memory that is as large as its page tables, those of KVM included.
+const MACHINE_SHARE: u64 = 64;
 /// Greatest file that a worker outside of a container may write, in bytes.
 const FILE_MAX: u64 = 64 << 20;
 
@@ -51,9 +55,19 @@ pub(crate) struct Executable {
     pub(crate) len: u64,
 }
 
+/// Machine that a worker runs as its monitor.
+#[derive(Clone)]
+pub(crate) struct MachineOrder {
+    /// Image of the machine. The executable of the order is the monitor.
+    pub(crate) image: Arc<Executable>,
+    /// `/dev/kvm`
+    pub(crate) kvm: Arc<File>,
+}
+
 /// Order to create a worker.
 pub(crate) struct Order {
     pub(crate) executable: Arc<Executable>,
+    pub(crate) machine: Option<MachineOrder>,
     pub(crate) is_container: bool,
     /// Value of the variable with the channel, without the descriptor.
     pub(crate) channel_name: &'static str,
@@ -62,6 +76,14 @@ pub(crate) struct Order {
     /// Greatest memory in bytes.
     pub(crate) memory: u64,
     pub(crate) place: Place,
+}
+
+impl Order {
+    /// Returns the memory that the worker may use in bytes: that of its code, and of the machine around it.
+    fn allowed_memory(&self) -> u64 {
+        let around = self.machine.as_ref().map_or(0, |_| MACHINE_BYTES + self.memory / MACHINE_SHARE);
+        self.memory.saturating_add(around)
+    }
 }
 
 enum Message {
@@ -295,7 +317,7 @@ impl SpawnerThread {
     }
 
     fn create(&mut self, order: Order) -> io::Result<WorkerProcess> {
-        let memory = order.memory.saturating_add(order.executable.len + GROUP_BYTES);
+        let memory = order.allowed_memory().saturating_add(order.executable.len + GROUP_BYTES);
         let group = self.groups.as_ref().map(|groups| groups.create(memory)).transpose()?;
         match self.create_in(&order, group.as_ref()) {
             Ok((pid, descriptor)) => Ok(WorkerProcess { pid, descriptor, group, place: order.place }),
@@ -312,6 +334,8 @@ impl SpawnerThread {
         let (input, output) = (copy(&null)?, copy(&order.output)?);
         let (channel, program) = (copy(&order.channel)?, copy(&order.executable.file)?);
         let program = program.as_raw_fd();
+        let machine = order.machine.as_ref();
+        let further = machine.map(|machine| io::Result::Ok([copy(&machine.image.file)?, copy(&machine.kvm)?])).transpose()?;
         let start = match (order.is_container, order.executable.kind) {
             (true, _) => Start::Copied(program, order.executable.len),
             (false, ExecutableKind::Script) => Start::Script(program),
@@ -322,11 +346,12 @@ impl SpawnerThread {
             input: input.as_raw_fd(),
             output: output.as_raw_fd(),
             channel: channel.as_raw_fd(),
+            further: further.iter().flatten().map(OwnedFd::as_raw_fd).collect(),
             limits: limits(order, group.is_some()),
-            environment: environment(order.channel_name),
+            environment: environment(order),
             container: order.is_container.then(|| ContainerPlan {
                 root: Root::of(order.executable.kind, order.executable.len),
-                filter: seccomp::filter(),
+                filter: if machine.is_some() { seccomp::monitor_filter() } else { seccomp::filter() },
                 is_root: system::user().0 == 0,
                 landlock: confine::landlock_version(),
             }),
@@ -415,8 +440,12 @@ fn map_users(process: i32) -> io::Result<()> {
     fs::write(format!("/proc/{process}/uid_map"), format!("{NOBODY} {user} 1"))
 }
 
-fn environment(channel_name: &str) -> Vec<CString> {
-    let channel = format!("{CHANNEL_VARIABLE}={channel_name}:{}", child::CHANNEL_FD);
+fn environment(order: &Order) -> Vec<CString> {
+    if order.machine.is_some() {
+        let memory = format!("{}={}", procs_vm::MEMORY_VARIABLE, order.memory);
+        return CString::new(memory).into_iter().collect();
+    }
+    let channel = format!("{CHANNEL_VARIABLE}={}:{}", order.channel_name, child::CHANNEL_FD);
     let all = [channel.as_str(), "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"];
     all.into_iter().filter_map(|one| CString::new(one).ok()).collect()
 }
@@ -432,7 +461,7 @@ fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
     ];
     // A group counts what is used. Without one, what is asked for has to do.
     if !has_group {
-        limits.push((libc::RLIMIT_DATA, order.memory));
+        limits.push((libc::RLIMIT_DATA, order.allowed_memory()));
     }
     // Outside of a container, the number would count all processes of the server's user.
     if order.is_container {

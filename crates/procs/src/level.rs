@@ -18,7 +18,7 @@ pub enum Level {
     Container,
     /// Process within gVisor's user-space kernel.
     Gvisor,
-    /// Process of a guest within a KVM virtual machine.
+    /// KVM virtual machine without a kernel.
     Vm,
 }
 
@@ -58,8 +58,9 @@ impl Level {
     pub fn channels(self) -> &'static [Channel] {
         match self {
             Level::Native | Level::Wasm => &[Channel::Direct],
-            Level::Process | Level::Container | Level::Gvisor => &[Channel::SharedMemory, Channel::UnixSocket],
-            Level::Vm => &[Channel::SharedMemory],
+            Level::Process | Level::Container | Level::Gvisor | Level::Vm => {
+                &[Channel::SharedMemory, Channel::UnixSocket]
+            }
         }
     }
 }
@@ -115,7 +116,7 @@ pub enum ArtifactKind {
     Wasm,
     /// Executable file of Linux: ELF, or a script that begins with `#!`.
     Exec,
-    /// Program for the guest of a virtual machine.
+    /// Static executable of Linux, which needs few system calls.
     Guest,
 }
 
