@@ -102,7 +102,13 @@ fn of_thread(number: u64, arguments: &Arguments, machine: &mut Machine, guest: &
             Ok(0)
         }
         // arch_prctl: ARCH_SET_FS, ARCH_GET_FS
-        158 if a == 0x1002 => if machine.set_thread_pointer(b) { Ok(0) } else { Err(EPERM) },
+        158 if a == 0x1002 => {
+            if machine.set_thread_pointer(b) {
+                Ok(0)
+            } else {
+                Err(EPERM)
+            }
+        }
         158 if a == 0x1003 => put(guest, b, machine.thread_pointer().to_le_bytes()).map(|()| 0),
         158 => Err(EINVAL),
         202 => futex(guest, a, b, c as u32, d),
@@ -294,7 +300,9 @@ fn of_time(number: u64, arguments: &Arguments, guest: &mut Guest) -> Option<Answ
         35 => sleep(guest, a),
         230 if b == 0 => sleep(guest, c),
         // gettimeofday
-        96 => kernel::clock(REAL).map_err(|error| error as i64).and_then(|[seconds, rest]| put_time(guest, a, [seconds, rest / 1_000])),
+        96 => kernel::clock(REAL)
+            .map_err(|error| error as i64)
+            .and_then(|[seconds, rest]| put_time(guest, a, [seconds, rest / 1_000])),
         // time
         201 => kernel::clock(REAL).map(|[seconds, _]| seconds).map_err(|error| error as i64),
         228 => kernel::clock(a).map_err(|error| error as i64).and_then(|time| put_time(guest, b, time)),

@@ -213,7 +213,8 @@ impl VirtualMachine {
         let file = made(unsafe { kernel::ioctl(self.file, CREATE_VCPU, 0) }, "KVM_CREATE_VCPU failed")?;
         // SAFETY: takes no argument.
         let size = made(unsafe { kernel::ioctl(self.kvm, GET_MMAP_SIZE, 0) }, "KVM_GET_VCPU_MMAP_SIZE failed")?;
-        let run = kernel::map_shared(file, size as usize).and_then(NonNull::new).ok_or("the processor cannot be mapped")?;
+        let run =
+            kernel::map_shared(file, size as usize).and_then(NonNull::new).ok_or("the processor cannot be mapped")?;
         let processor = Processor { file, run };
         let mut known = Cpuid { count: CPUID_MAX as u32, padding: 0, entries: [CpuidEntry::default(); CPUID_MAX] };
         // SAFETY: writes into a local, as many entries as its count says, and reads it.

@@ -52,8 +52,7 @@ pub fn load(file: &[u8], guest: &mut Guest) -> Result<Start, &'static str> {
 }
 
 fn load_segment(segment: &Segment<'_>, guest: &mut Guest) -> Option<()> {
-    let rights =
-        Rights { read: true, write: segment.flags & 2 != 0, execute: segment.flags & 1 != 0 };
+    let rights = Rights { read: true, write: segment.flags & 2 != 0, execute: segment.flags & 1 != 0 };
     // Two segments may meet in one page.
     guest.pages().extend(pages_of(segment.address, segment.len)?, rights)?;
     let place = guest.range(segment.address, segment.contents.len() as u64)?;

@@ -56,7 +56,8 @@ fn run(memory: u64) -> Result<i32, End> {
     let mut machine = Machine::new(KVM_FD, &mut guest, start).map_err(|reason| End(status::NO_MACHINE, reason))?;
     loop {
         let event = machine.run(&mut guest);
-        let fault = |status, reason| if guest.was_refused { End(status::NO_MEMORY, reason) } else { End(status, reason) };
+        let fault =
+            |status, reason| if guest.was_refused { End(status::NO_MEMORY, reason) } else { End(status, reason) };
         match event {
             Event::Call => {}
             Event::Shutdown => return Err(fault(status::FAULT, "a fault shut the machine down")),

@@ -37,7 +37,10 @@ pub fn hypervisor() -> &'static str {
     let modules = [
         ("kvm_intel", "Intel VT-x"),
         ("kvm_amd", "AMD-V"),
-        ("kvm_pvm", "page tables alone (PVM), where a call takes about 50 times as long as by a processor's virtualization"),
+        (
+            "kvm_pvm",
+            "page tables alone (PVM), where a call takes about 50 times as long as by a processor's virtualization",
+        ),
     ];
     let found = modules.into_iter().find(|(module, _)| Path::new("/sys/module").join(module).is_dir());
     found.map_or("an unknown kind of virtualization", |(_, name)| name)

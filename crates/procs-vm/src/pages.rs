@@ -196,7 +196,9 @@ mod tests {
         let mut pages = Pages::new(&layout, &mut tables).expect("tables");
         pages.map_channel(&layout).expect("entries");
         let beyond = layout.memory / PAGE;
-        for range in [(0, 1), (15, 2), (beyond, 1), (beyond - 1, 2), (u64::MAX, 1), (0, u64::MAX), (layout.gate / PAGE, 1)] {
+        for range in
+            [(0, 1), (15, 2), (beyond, 1), (beyond - 1, 2), (u64::MAX, 1), (0, u64::MAX), (layout.gate / PAGE, 1)]
+        {
             assert_eq!(pages.protect(range, Rights::DATA), None);
             assert_eq!(pages.take(range, Rights::DATA), None);
             assert_eq!(pages.free(range), None);

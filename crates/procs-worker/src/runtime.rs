@@ -1,18 +1,18 @@
 //! The levels `process`, `container`, `gvisor` and `vm`.
 
+use crate::channel::HostChannel;
 use crate::elf::{self, ExecutableKind};
+use crate::gvisor::{Runsc, SandboxRoot};
 use crate::instance::{self, WorkerInstance};
 use crate::spawner::{Executable, MachineOrder, Order, Places, Spawner};
 use crate::system::{self, Exit};
 use procs::ends;
 use procs::{Artifact, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
+use procs_vm::Image;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
-use procs_vm::Image;
-use std::env;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, PipeReader, Read, Write};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,15 +55,18 @@ struct WorkerRuntime {
     level: Level,
     shared: Arc<WorkerShared>,
     availability: Availability,
-    /// Monitor and device of the level `vm`.
-    machines: Option<Arc<Machines>>,
+    means: Means,
 }
 
-/// Monitor of machines, and the device that makes them.
-#[derive(Debug)]
-struct Machines {
-    monitor: Arc<Executable>,
-    kvm: Arc<File>,
+/// Parts of a level that its workers need.
+#[derive(Clone, Debug)]
+enum Means {
+    /// Nothing but the executable.
+    Own,
+    /// Monitor and device of machines.
+    Machines { monitor: Arc<Executable>, kvm: Arc<File> },
+    /// `runsc`, as a file and as an executable.
+    Sandboxes { runsc: Arc<Runsc>, executable: Arc<Executable> },
 }
 
 /// Loaded executable.
@@ -72,7 +75,9 @@ struct WorkerProgram {
     level: Level,
     shared: Arc<WorkerShared>,
     executable: Arc<Executable>,
-    machines: Option<Arc<Machines>>,
+    means: Means,
+    /// Files of its sandboxes.
+    root: Option<SandboxRoot>,
 }
 
 /// Creates the levels `process`, `container`, `gvisor` and `vm`. Runs an executable that does nothing at each, to see whether
@@ -84,11 +89,11 @@ pub fn runtimes(config: WorkerConfig) -> io::Result<Vec<Arc<dyn Runtime>>> {
     let places = Arc::new(Places::new(config.tenant_max, config.server_max));
     let shared = Arc::new(WorkerShared { spawner: Spawner::start()?, places, start_max: config.start_max });
     let levels = [Level::Process, Level::Container, Level::Gvisor, Level::Vm].into_iter().map(|level| {
-        let (availability, machines) = match shared.probe(level) {
-            Ok(machines) => (Availability::Ready, machines),
-            Err(reason) => (Availability::Missing(reason), None),
+        let (availability, means) = match WorkerShared::probe(&shared, level) {
+            Ok(means) => (Availability::Ready, means),
+            Err(reason) => (Availability::Missing(reason), Means::Own),
         };
-        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability, machines }) as Arc<dyn Runtime>
+        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability, means }) as Arc<dyn Runtime>
     });
     Ok(levels.collect())
 }
@@ -112,61 +117,119 @@ fn copied(bytes: &[u8]) -> SqlResult<Executable> {
     Ok(Executable { file, kind, len: bytes.len() as u64 })
 }
 
-impl Machines {
-    /// Opens the device, and copies the monitor into memory.
-    fn new() -> Result<Machines, String> {
-        const DEVICE: &str = "/dev/kvm";
-        if procs_vm::MONITOR.is_empty() {
-            return Err("virtual machines are for Linux on x86-64".to_owned());
+impl Means {
+    /// Finds what a level needs.
+    ///
+    /// # Errors
+    /// The reason if the machine lacks it.
+    fn find(level: Level, has_groups: bool) -> Result<Means, String> {
+        match level {
+            Level::Process | Level::Container => Ok(Means::Own),
+            Level::Gvisor => {
+                let runsc = Runsc::find()?;
+                if !has_groups {
+                    return Err("the memory of a sandbox cannot be limited without control groups".to_owned());
+                }
+                let file = runsc.file.try_clone().map_err(|error| error.to_string())?;
+                let len = file.metadata().map_err(|error| error.to_string())?.len();
+                let executable = Arc::new(Executable { file, kind: ExecutableKind::Static, len });
+                Ok(Means::Sandboxes { runsc: Arc::new(runsc), executable })
+            }
+            Level::Vm => {
+                const DEVICE: &str = "/dev/kvm";
+                if procs_vm::MONITOR.is_empty() {
+                    return Err("virtual machines are for Linux on x86-64".to_owned());
+                }
+                let opened = File::options().read(true).write(true).open(DEVICE);
+                let kvm = opened.map_err(|error| format!("{DEVICE} cannot be opened: {error}"))?;
+                let monitor = copied(procs_vm::MONITOR).map_err(|error| error.message().to_owned())?;
+                Ok(Means::Machines { monitor: Arc::new(monitor), kvm: Arc::new(kvm) })
+            }
+            Level::Native | Level::Wasm => Err("it is not part of this runtime".to_owned()),
         }
-        let opened = File::options().read(true).write(true).open(DEVICE);
-        let kvm = opened.map_err(|error| format!("{DEVICE} cannot be opened: {error}"))?;
-        let monitor = copied(procs_vm::MONITOR).map_err(|error| error.message().to_owned())?;
-        Ok(Machines { monitor: Arc::new(monitor), kvm: Arc::new(kvm) })
     }
 
-    /// Returns the executable of a worker that runs an image, and the machine for it.
-    fn order(&self, image: &Arc<Executable>) -> (Arc<Executable>, MachineOrder) {
-        let machine = MachineOrder { image: Arc::clone(image), kvm: Arc::clone(&self.kvm) };
-        (Arc::clone(&self.monitor), machine)
+    fn has_own_kernel(&self) -> bool {
+        match self {
+            Means::Own | Means::Machines { .. } => false,
+            Means::Sandboxes { .. } => true,
+        }
     }
 }
 
 impl WorkerShared {
-    /// Tries a level. Returns the reason if it cannot be had.
-    fn probe(&self, level: Level) -> Result<Option<Arc<Machines>>, String> {
-        let machines = match level {
-            Level::Process | Level::Container => None,
-            Level::Gvisor => return Err(gvisor()),
-            Level::Vm => Some(Arc::new(Machines::new()?)),
-            Level::Native | Level::Wasm => return Err("it is not part of this runtime".to_owned()),
-        };
+    /// Tries a level. Returns what its workers need, or the reason if it cannot be had.
+    fn probe(shared: &Arc<WorkerShared>, level: Level) -> Result<Means, String> {
+        let means = Means::find(level, shared.spawner.has_groups)?;
         let reason = |reason: String| match level {
             Level::Vm => format!("{reason}; KVM here is by {}", procs_vm::hypervisor()),
             _ => reason,
         };
-        self.probe_with(level, machines.as_deref()).map(|()| machines).map_err(reason)
+        let told = |error: SqlError| error.message().to_owned();
+        let program = WorkerProgram::new(level, shared, &means, &elf::nothing()).map_err(told)?;
+        program.probe().map(|()| means).map_err(reason)
+    }
+}
+
+impl WorkerProgram {
+    fn new(level: Level, shared: &Arc<WorkerShared>, means: &Means, code: &[u8]) -> SqlResult<WorkerProgram> {
+        let executable = Arc::new(copied(code)?);
+        let root = match means {
+            Means::Own | Means::Machines { .. } => None,
+            Means::Sandboxes { .. } if executable.kind != ExecutableKind::Static => {
+                return Err(ends::not_loadable(
+                    "a sandbox of gVisor has no libraries, so the executable must be static",
+                ));
+            }
+            Means::Sandboxes { runsc, .. } => Some(runsc.root(code).map_err(|error| instance::not_created(&error))?),
+        };
+        Ok(WorkerProgram { level, shared: Arc::clone(shared), executable, means: means.clone(), root })
     }
 
-    /// Runs an executable that does nothing.
-    fn probe_with(&self, level: Level, machines: Option<&Machines>) -> Result<(), String> {
-        let told = |error: SqlError| error.message().to_owned();
-        let executable = Arc::new(copied(&elf::nothing()).map_err(told)?);
-        let place = self.places.take(Tenant(0)).map_err(told)?;
-        let (mut reader, output) = instance::pipe().map_err(told)?;
-        let channel = instance::prepare(Channel::UnixSocket).map_err(told)?.map(|(_, worker)| worker);
-        let (executable, machine) = ordered(&executable, machines);
+    /// Returns the order for a worker, and what the host has of it.
+    fn order(&self, tenant: Tenant, channel: Channel, memory: u64) -> SqlResult<(Order, HostChannel, PipeReader)> {
+        let place = self.shared.places.take(tenant)?;
+        let (host, worker, doorbell) = instance::prepare(channel, self.means.has_own_kernel())?.ok_or_else(|| {
+            SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
+        })?;
+        let (pipe, output) = instance::pipe()?;
+        let (mut machine, mut sandbox) = (None, None);
+        let executable = match (&self.means, &self.root) {
+            (Means::Machines { monitor, kvm }, _) => {
+                machine = Some(MachineOrder { image: Arc::clone(&self.executable), kvm: Arc::clone(kvm) });
+                monitor
+            }
+            (Means::Sandboxes { runsc, executable }, Some(root)) => {
+                let order = runsc.order(root, channel.name(), memory, doorbell.is_some());
+                sandbox = Some(order.map_err(|error| instance::not_created(&error))?);
+                executable
+            }
+            (Means::Own | Means::Sandboxes { .. }, _) => &self.executable,
+        };
         let order = Order {
-            executable,
+            executable: Arc::clone(executable),
             machine,
-            is_container: is_confined(level),
-            channel_name: Channel::UnixSocket.name(),
-            channel: channel.ok_or("there is no socket")?,
+            sandbox,
+            doorbell,
+            is_container: match self.level {
+                Level::Container | Level::Vm => true,
+                Level::Native | Level::Wasm | Level::Process | Level::Gvisor => false,
+            },
+            channel_name: channel.name(),
+            channel: worker,
             output,
-            memory: Limits::default().memory,
+            memory,
             place,
         };
-        let worker = self.spawner.create(order).map_err(told)?.map_err(|error| error.to_string())?;
+        Ok((order, host, pipe))
+    }
+
+    /// Runs an executable that ends at once.
+    fn probe(&self) -> Result<(), String> {
+        let told = |error: SqlError| error.message().to_owned();
+        let (order, _host, mut pipe) =
+            self.order(Tenant(0), Channel::UnixSocket, Limits::default().memory).map_err(told)?;
+        let worker = self.shared.spawner.create(order).map_err(told)?.map_err(|error| error.to_string())?;
         let begin = Instant::now();
         loop {
             match worker.exit() {
@@ -174,7 +237,7 @@ impl WorkerShared {
                 Some(exit) => {
                     let mut said = String::new();
                     // What there is, as the other end may be open still.
-                    let _ = reader.read_to_string(&mut said);
+                    let _ = pipe.read_to_string(&mut said);
                     let said = if said.is_empty() { format!("{exit:?}") } else { said.trim().to_owned() };
                     return Err(format!("code that does nothing ended with: {said}"));
                 }
@@ -182,35 +245,6 @@ impl WorkerShared {
                 None => thread::sleep(Duration::from_millis(1)),
             }
         }
-    }
-}
-
-/// Returns true if the worker of a level is a container.
-fn is_confined(level: Level) -> bool {
-    match level {
-        Level::Native | Level::Wasm | Level::Process => false,
-        Level::Container | Level::Gvisor | Level::Vm => true,
-    }
-}
-
-/// Returns what a worker executes: the code, or the monitor of a machine for it.
-fn ordered(code: &Arc<Executable>, machines: Option<&Machines>) -> (Arc<Executable>, Option<MachineOrder>) {
-    match machines {
-        None => (Arc::clone(code), None),
-        Some(machines) => {
-            let (monitor, machine) = machines.order(code);
-            (monitor, Some(machine))
-        }
-    }
-}
-
-/// Returns the reason for which gVisor cannot be had.
-fn gvisor() -> String {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let is_found = env::split_paths(&path).any(|folder| Path::new(&folder).join("runsc").is_file());
-    match is_found {
-        true => "this server does not run containers of gVisor".to_owned(),
-        false => "runsc was not found in PATH".to_owned(),
     }
 }
 
@@ -234,30 +268,13 @@ impl Runtime for WorkerRuntime {
         if self.level == Level::Vm {
             Image::read(artifact.bytes()).map_err(ends::not_loadable)?;
         }
-        let executable = Arc::new(copied(artifact.bytes())?);
-        let (shared, machines) = (Arc::clone(&self.shared), self.machines.clone());
-        Ok(Arc::new(WorkerProgram { level: self.level, shared, executable, machines }))
+        Ok(Arc::new(WorkerProgram::new(self.level, &self.shared, &self.means, artifact.bytes())?))
     }
 }
 
 impl Program for WorkerProgram {
     fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        let place = self.shared.places.take(tenant)?;
-        let (host, worker) = instance::prepare(channel)?.ok_or_else(|| {
-            SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
-        })?;
-        let (pipe, output) = instance::pipe()?;
-        let (executable, machine) = ordered(&self.executable, self.machines.as_deref());
-        let order = Order {
-            executable,
-            machine,
-            is_container: is_confined(self.level),
-            channel_name: channel.name(),
-            channel: worker,
-            output,
-            memory: limits.memory,
-            place,
-        };
+        let (order, host, pipe) = self.order(tenant, channel, limits.memory)?;
         let (spawner, start_max) = (&self.shared.spawner, self.shared.start_max);
         Ok(Box::new(WorkerInstance::open(spawner, order, host, pipe, limits, start_max)?))
     }

@@ -11,6 +11,7 @@ use crate::child::{self, COPIES_FROM, ChildPlan, ChildStack, ContainerPlan, NOBO
 use crate::confine::{self, Start};
 use crate::container::Root;
 use crate::elf::ExecutableKind;
+use crate::gvisor::{Folder, SandboxOrder};
 use crate::seccomp;
 use crate::system::{self, Exit};
 use locked::{Locked, LockedResult};
@@ -42,6 +43,12 @@ const PLACE_LOOK: Duration = Duration::from_millis(5);
 const GROUP_BYTES: u64 = 4 << 20;
 /// Bytes of KVM for a machine, besides a share of its memory for page tables.
 const MACHINE_BYTES: u64 = 16 << 20;
+/// Bytes of the processes of a sandbox.
+const SANDBOX_BYTES: u64 = 160 << 20;
+/// Greatest number of threads of a sandbox.
+const SANDBOX_TASKS_MAX: u64 = 512;
+/// Greatest number of descriptors of each process of a sandbox.
+const SANDBOX_FILES_MAX: u64 = 4_096;
 /// Part of a machine's memory that is as large as its page tables, those of KVM included.
 const MACHINE_SHARE: u64 = 64;
 /// Greatest file that a worker outside of a container may write, in bytes.
@@ -68,6 +75,10 @@ pub(crate) struct MachineOrder {
 pub(crate) struct Order {
     pub(crate) executable: Arc<Executable>,
     pub(crate) machine: Option<MachineOrder>,
+    /// Sandbox of gVisor. The executable of the order is `runsc`.
+    pub(crate) sandbox: Option<SandboxOrder>,
+    /// Socket by which a worker on a kernel of its own is woken.
+    pub(crate) doorbell: Option<OwnedFd>,
     pub(crate) is_container: bool,
     /// Value of the variable with the channel, without the descriptor.
     pub(crate) channel_name: &'static str,
@@ -81,8 +92,14 @@ pub(crate) struct Order {
 impl Order {
     /// Returns the memory that the worker may use in bytes: that of its code, and of the machine around it.
     fn allowed_memory(&self) -> u64 {
-        let around = self.machine.as_ref().map_or(0, |_| MACHINE_BYTES + self.memory / MACHINE_SHARE);
-        self.memory.saturating_add(around)
+        let machine = self.machine.as_ref().map_or(0, |_| MACHINE_BYTES + self.memory / MACHINE_SHARE);
+        let sandbox = self.sandbox.as_ref().map_or(0, |_| SANDBOX_BYTES);
+        self.memory.saturating_add(machine + sandbox)
+    }
+
+    /// Returns the greatest number of processes and threads.
+    fn tasks_max(&self) -> u64 {
+        if self.sandbox.is_some() { SANDBOX_TASKS_MAX } else { cgroup::TASKS_MAX }
     }
 }
 
@@ -179,6 +196,8 @@ struct WorkerProcess {
     descriptor: OwnedFd,
     group: Option<Group>,
     place: Place,
+    /// Folder of its sandbox.
+    folder: Option<Folder>,
 }
 
 /// Process of an instance. It is killed and reaped when the value is dropped.
@@ -217,16 +236,19 @@ impl Drop for Worker {
 #[derive(Clone, Debug)]
 pub(crate) struct Spawner {
     orders: Sender<Message>,
+    /// True if each worker has a control group.
+    pub(crate) has_groups: bool,
 }
 
 impl Spawner {
     /// Starts the thread.
     pub(crate) fn start() -> io::Result<Spawner> {
         let (sender, receiver) = mpsc::channel();
-        let state =
-            SpawnerThread { stack: ChildStack::new()?, groups: Groups::find(), ending: Vec::new(), left: Vec::new() };
+        let groups = Groups::find();
+        let has_groups = groups.is_some();
+        let state = SpawnerThread { stack: ChildStack::new()?, groups, ending: Vec::new(), left: Vec::new() };
         thread::Builder::new().name("procs-workers".to_owned()).spawn(move || state.run(&receiver))?;
-        Ok(Spawner { orders: sender })
+        Ok(Spawner { orders: sender, has_groups })
     }
 
     /// Creates a worker, and waits until its executable runs.
@@ -301,9 +323,9 @@ impl SpawnerThread {
         for (process, kills_at) in mem::take(&mut self.ending) {
             match (process.exit_reaped(), kills_at) {
                 (true, _) => {
-                    let WorkerProcess { group, place, .. } = process;
+                    let WorkerProcess { group, place, folder, .. } = process;
                     self.left.extend(group);
-                    drop(place);
+                    drop((place, folder));
                 }
                 (false, Some(at)) if at <= Instant::now() => {
                     process.kill();
@@ -316,11 +338,14 @@ impl SpawnerThread {
         self.left.retain(|group| group.remove().is_err());
     }
 
-    fn create(&mut self, order: Order) -> io::Result<WorkerProcess> {
+    fn create(&mut self, mut order: Order) -> io::Result<WorkerProcess> {
         let memory = order.allowed_memory().saturating_add(order.executable.len + GROUP_BYTES);
-        let group = self.groups.as_ref().map(|groups| groups.create(memory)).transpose()?;
+        let group = self.groups.as_ref().map(|groups| groups.create(memory, order.tasks_max())).transpose()?;
         match self.create_in(&order, group.as_ref()) {
-            Ok((pid, descriptor)) => Ok(WorkerProcess { pid, descriptor, group, place: order.place }),
+            Ok((pid, descriptor)) => {
+                let folder = order.sandbox.take().map(|sandbox| sandbox.folder);
+                Ok(WorkerProcess { pid, descriptor, group, place: order.place, folder })
+            }
             Err(error) => {
                 self.left.extend(group);
                 Err(error)
@@ -335,7 +360,11 @@ impl SpawnerThread {
         let (channel, program) = (copy(&order.channel)?, copy(&order.executable.file)?);
         let program = program.as_raw_fd();
         let machine = order.machine.as_ref();
-        let further = machine.map(|machine| io::Result::Ok([copy(&machine.image.file)?, copy(&machine.kvm)?])).transpose()?;
+        let mut further = Vec::new();
+        if let Some(MachineOrder { image, kvm }) = machine {
+            further.extend([copy(&image.file)?, copy(kvm)?]);
+        }
+        further.extend(order.doorbell.as_ref().map(|bell| copy(bell)).transpose()?);
         let start = match (order.is_container, order.executable.kind) {
             (true, _) => Start::Copied(program, order.executable.len),
             (false, ExecutableKind::Script) => Start::Script(program),
@@ -346,7 +375,8 @@ impl SpawnerThread {
             input: input.as_raw_fd(),
             output: output.as_raw_fd(),
             channel: channel.as_raw_fd(),
-            further: further.iter().flatten().map(OwnedFd::as_raw_fd).collect(),
+            further: further.iter().map(OwnedFd::as_raw_fd).collect(),
+            arguments: arguments(order),
             limits: limits(order, group.is_some()),
             environment: environment(order),
             container: order.is_container.then(|| ContainerPlan {
@@ -450,8 +480,19 @@ fn environment(order: &Order) -> Vec<CString> {
     all.into_iter().filter_map(|one| CString::new(one).ok()).collect()
 }
 
+fn arguments(order: &Order) -> Vec<CString> {
+    match &order.sandbox {
+        Some(sandbox) => sandbox.arguments.clone(),
+        None => vec![c"overtake-worker".to_owned()],
+    }
+}
+
 /// Returns the limits of a worker.
 fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
+    if order.sandbox.is_some() {
+        // The code has those of its own kernel, and all processes together those of the group.
+        return vec![(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, SANDBOX_FILES_MAX)];
+    }
     let mut limits = vec![
         (libc::RLIMIT_CORE, 0),
         (libc::RLIMIT_NOFILE, 64),

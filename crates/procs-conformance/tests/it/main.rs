@@ -1,4 +1,5 @@
-//! The suite, at every level that this machine has.
+//! The suite, at every level that this machine has. `OVERTAKE_RUNSC` names the `runsc` of level `gvisor`, unless it is
+//! in `PATH`.
 
 mod attacks;
 mod conform;

@@ -21,7 +21,9 @@ fn attack(call: &mut Call) -> Result<i64> {
             "in from a port" => asm!("in al, dx", in("dx") 0x60_u16, out("al") _),
             "out to a port" => asm!("out dx, al", in("dx") 0x64_u16, in("al") 0xfe_u8),
             "out to the port of the gate" => asm!("out 0x55, al", in("al") 0_u8),
-            "string output" => asm!("mov ecx, 100", "rep outsb", in("dx") 0x3f8_u16, in("rsi") b"text".as_ptr(), out("rcx") _),
+            "string output" => {
+                asm!("mov ecx, 100", "rep outsb", in("dx") 0x3f8_u16, in("rsi") b"text".as_ptr(), out("rcx") _)
+            }
             "hlt" => asm!("hlt"),
             "cli" => asm!("cli"),
             "ud2" => asm!("ud2"),
