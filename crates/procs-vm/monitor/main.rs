@@ -14,7 +14,7 @@
 //! the memory of the code as an ordinary slice while it answers a call.
 #![no_std]
 #![no_main]
-#![deny(warnings)]
+#![deny(warnings, unsafe_code, unsafe_op_in_unsafe_fn)]
 
 #[path = "../src/image.rs"]
 #[allow(dead_code, reason = "shared with the server")]

@@ -21,8 +21,7 @@
 
 mod image;
 mod layout;
-#[cfg_attr(not(test), allow(dead_code, reason = "the monitor uses it"))]
-mod pages;
+pub mod pages;
 
 pub use image::Image;
 pub use layout::{CHANNEL_FD, IMAGE_FD, KVM_FD, Layout, MEMORY_VARIABLE, status};
@@ -34,14 +33,8 @@ pub static MONITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor"))
 
 /// Virtualization that KVM uses on this machine.
 pub fn hypervisor() -> &'static str {
-    let modules = [
-        ("kvm_intel", "Intel VT-x"),
-        ("kvm_amd", "AMD-V"),
-        (
-            "kvm_pvm",
-            "page tables alone (PVM), where a call takes about 50 times as long as by a processor's virtualization",
-        ),
-    ];
+    let modules =
+        [("kvm_intel", "KVM by Intel VT-x"), ("kvm_amd", "KVM by AMD-V"), ("kvm_pvm", "KVM by page tables (PVM)")];
     let found = modules.into_iter().find(|(module, _)| Path::new("/sys/module").join(module).is_dir());
-    found.map_or("an unknown kind of virtualization", |(_, name)| name)
+    found.map_or("KVM by another module", |(_, name)| name)
 }

@@ -111,7 +111,7 @@ impl<'m> Pages<'m> {
         let end = first.checked_add(count)?;
         let entries = self.entries.get_mut(first as usize..end as usize)?;
         for (page, entry) in (first..end).zip(entries) {
-            *entry = page * PAGE | rights.bits();
+            *entry = (page * PAGE) | rights.bits();
         }
         Some(())
     }
@@ -209,5 +209,24 @@ mod tests {
         let gate = pages.entries[(layout.gate / PAGE) as usize];
         assert_eq!((gate & WRITABLE, gate & NOT_EXECUTABLE), (0, 0));
         assert_eq!(pages.entries[(layout.state / PAGE) as usize] & (USER | WRITABLE), 0);
+    }
+
+    #[test]
+    fn segments_may_meet_in_a_page() {
+        let layout = Layout::of(8 << 20);
+        let mut tables = vec![0; ((layout.gate - layout.tables) / 8) as usize];
+        Pages::new(&layout, &mut tables).expect("tables");
+        let upper = ((layout.entries - layout.tables) / 8) as usize;
+        let mut pages = Pages::of(&layout, &mut tables[upper..]);
+        let code = Rights::of_protection(5);
+        let (first, second) = (pages_of(0x40_0000, 0x1800), pages_of(0x40_1800, 0x100));
+        assert_eq!((first, second), (Some((0x400, 2)), Some((0x401, 1))));
+        assert_eq!(pages.extend((0x400, 2), code), Some(()));
+        assert_eq!(pages.extend((0x401, 1), Rights::DATA), Some(()));
+        assert_eq!(Pages::rights(pages.entries[0x400]), code);
+        assert_eq!(Pages::rights(pages.entries[0x401]), code.and(Rights::DATA));
+        assert_eq!(pages.extend((0, 1), code), None);
+        assert_eq!((pages_of(u64::MAX, 2), pages_of(u64::MAX - 1, 1)), (None, None));
+        assert_eq!(pages_of(1, 0), Some((0, 1)));
     }
 }

@@ -162,7 +162,7 @@ impl WorkerShared {
     fn probe(shared: &Arc<WorkerShared>, level: Level) -> Result<Means, String> {
         let means = Means::find(level, shared.spawner.has_groups)?;
         let reason = |reason: String| match level {
-            Level::Vm => format!("{reason}; KVM here is by {}", procs_vm::hypervisor()),
+            Level::Vm => format!("{reason} ({})", procs_vm::hypervisor()),
             _ => reason,
         };
         let told = |error: SqlError| error.message().to_owned();
@@ -255,6 +255,14 @@ impl Runtime for WorkerRuntime {
 
     fn availability(&self) -> Availability {
         self.availability.clone()
+    }
+
+    fn means(&self) -> Option<&str> {
+        match self.means {
+            Means::Own => None,
+            Means::Machines { .. } => Some(procs_vm::hypervisor()),
+            Means::Sandboxes { .. } => Some("runsc, platform systrap"),
+        }
     }
 
     fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {

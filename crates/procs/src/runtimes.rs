@@ -79,6 +79,11 @@ impl Runtimes {
         }
     }
 
+    /// Returns the means of the machine that a level uses, where there are several.
+    pub fn means(&self, level: Level) -> Option<&str> {
+        self.runtime(level).and_then(|runtime| runtime.means())
+    }
+
     fn runtime(&self, level: Level) -> Option<&Arc<dyn Runtime>> {
         self.runtimes.iter().find(|runtime| runtime.level() == level)
     }
