@@ -140,6 +140,15 @@ impl ArtifactKind {
         ArtifactKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Returns true if instances of both kinds take the same places, as those of all workers do.
+    pub fn shares_places(self, other: ArtifactKind) -> bool {
+        let is_worker = |kind| match kind {
+            ArtifactKind::Native | ArtifactKind::Wasm => false,
+            ArtifactKind::Exec | ArtifactKind::Guest => true,
+        };
+        self == other || (is_worker(self) && is_worker(other))
+    }
+
     /// Returns true if only superusers may install such an artifact: it runs outside of any sandbox at one of the
     /// levels that accept it.
     pub fn needs_superuser(self) -> bool {

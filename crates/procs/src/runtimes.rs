@@ -19,7 +19,7 @@ type ProgramKey = (Level, [u8; 32]);
 
 /// Sessions' idle instances, which may be taken back when others need their places.
 pub trait IdleInstances: Send + Sync {
-    /// Drops an idle instance of this tenant that runs artifacts of this kind. Returns false if there is none.
+    /// Drops an idle instance of this tenant whose place an artifact of this kind can take. Returns false if there is none.
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool;
 }
 
@@ -59,8 +59,8 @@ impl Runtimes {
         all.push(idle);
     }
 
-    /// Has a session drop an idle instance of this tenant that runs artifacts of this kind. Returns false if none has
-    /// one.
+    /// Has a session drop an idle instance of this tenant whose place an artifact of this kind can take. Returns false
+    /// if none has one.
     pub fn make_room(&self, tenant: Tenant, of: ArtifactKind) -> bool {
         let all: Vec<_> = self.idle.locked_anyway().iter().filter_map(Weak::upgrade).collect();
         all.iter().any(|session| session.give_up(tenant, of))
