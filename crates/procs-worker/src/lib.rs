@@ -45,7 +45,7 @@
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
 //! - code between fork and exec: `confine`, which only makes system calls, and `child`
-//! - files of sandboxes: `gvisor`
+//! - files of sandboxes, places: `gvisor`, `places`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
@@ -59,6 +59,7 @@ mod container;
 mod elf;
 mod gvisor;
 mod instance;
+mod places;
 mod runtime;
 mod seccomp;
 mod shared;
