@@ -427,13 +427,17 @@ void *memset(void *to, int byte, size_t length) {
 #include <unistd.h>
 
 enum { INVOKE = 1, ANSWER, ABORT, READY, CALL, RETURN, FAIL };
-enum { HEAD_BYTES = 4096, TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, MESSAGE = 128, SPINS = 2048 };
+enum { HEAD_BYTES = 4096, TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, PLACE = 76, MESSAGE = 128, SPINS = 2048 };
+/* Places of the worker: in a virtual machine, or on a kernel of its own. */
+enum { IN_MACHINE = 1, OTHER_KERNEL = 2 };
 
 /* Message of the server. */
 static uint32_t message_kind, message_entry, message_length;
 static const char *message;
 
 static char *shared;                         /* NULL over a socket */
+static uint32_t place;
+/* Channel, or the doorbell by which both sides wake each other where no futex reaches the server's kernel. */
 static int socket_descriptor;
 static char socket_data[OT_AREA_BYTES];
 static jmp_buf ended;
@@ -477,15 +481,28 @@ static void send_message(uint32_t kind, const char *data, uint32_t length) {
     memcpy(shared + HEAD_BYTES, data, length);
     memcpy(shared + MESSAGE, head, sizeof head);
     atomic_store(word(TURN), 0);
-    if (atomic_load(word(HOST_SLEEPS))) syscall(SYS_futex, word(TURN), FUTEX_WAKE, 1, NULL, NULL, 0);
+    /* In a machine, the wait wakes the server as well. */
+    if (place == IN_MACHINE || !atomic_load(word(HOST_SLEEPS))) return;
+    if (place == OTHER_KERNEL) {
+        send_all("\1", 1);
+    } else {
+        syscall(SYS_futex, word(TURN), FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
 }
 
 static void wait_for_turn(void) {
-    for (int spins = 0; spins < SPINS; spins++) {
+    for (int spins = 0; spins < SPINS && place != IN_MACHINE; spins++) {
         if (atomic_load_explicit(word(TURN), memory_order_acquire) == 1) return;
     }
     atomic_store(word(WORKER_SLEEPS), 1);
-    while (atomic_load(word(TURN)) != 1) syscall(SYS_futex, word(TURN), FUTEX_WAIT, 0, NULL, NULL, 0);
+    while (atomic_load(word(TURN)) != 1) {
+        char bell;
+        if (place == OTHER_KERNEL) {
+            receive_all(&bell, 1);
+        } else {
+            syscall(SYS_futex, word(TURN), FUTEX_WAIT, 0, NULL, NULL, 0);
+        }
+    }
     atomic_store(word(WORKER_SLEEPS), 0);
 }
 
@@ -529,6 +546,8 @@ static void open_channel(void) {
         if (base == MAP_FAILED) leave(strerror(errno));
         shared = base;
         if (atomic_load(word(0)) != 1) leave("the shared memory has an unknown layout");
+        place = atomic_load(word(PLACE));
+        socket_descriptor = descriptor + 1;
     } else {
         leave("OVERTAKE_CHANNEL must be shared_memory:FD or unix_socket:FD; Overtake starts this program");
     }

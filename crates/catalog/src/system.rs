@@ -176,6 +176,7 @@ fn own_tables() -> [ProvidedTable; 4] {
             ("isolation", Kind::Text, "Name of the level."),
             ("available", Kind::Bool, "True if code can run at the level here."),
             ("reason", Kind::Text, "Reason why it cannot; NULL if it can."),
+            ("means", Kind::Text, "Means of the machine that the level uses, such as its kind of virtualization."),
             ("artifact", Kind::Text, "Kind of artifact that the level runs."),
             ("channels", Kind::Array(Element::Text), "Channels between the code and the engine, the default first."),
         ],

@@ -7,6 +7,7 @@ use crate::tools::{find, make_executable, run};
 use crate::{java, python, typescript};
 use anyhow::{Context, bail};
 use procs::{ArtifactKind, Manifest};
+use procs_vm::Image;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
@@ -83,7 +84,8 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
         Language::Java => (no_wasm("Java"), script(&java::joined(directory)?, &exec)?),
     };
     let mut built = BuiltModule { name: project.module, manifest: String::new(), artifacts: vec![], missing: vec![] };
-    for (kind, path) in [(ArtifactKind::Wasm, wasm), (ArtifactKind::Exec, exec)] {
+    let guest = guest(project.language, &exec)?;
+    for (kind, path) in [(ArtifactKind::Wasm, wasm), (ArtifactKind::Exec, exec), (ArtifactKind::Guest, guest)] {
         match path {
             Ok(path) => {
                 let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,6 +100,20 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
     built.manifest = manifest(directory, &built)?;
     Manifest::parse(&built.manifest).map_err(|error| anyhow::anyhow!("{}", error.message()))?;
     Ok(built)
+}
+
+/// Returns the executable, if it can be the guest of a virtual machine as well.
+fn guest(language: Language, exec: &MaybeBuilt) -> anyhow::Result<MaybeBuilt> {
+    let is_compiled = match language {
+        Language::Rust | Language::C => true,
+        Language::AssemblyScript | Language::TypeScript | Language::Python | Language::Java => false,
+    };
+    let Ok(path) = exec else { return Ok(exec.clone()) };
+    if !is_compiled {
+        return Ok(Err("a virtual machine runs static executables alone".to_owned()));
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Image::read(&bytes).map(|_| path.clone()).map_err(str::to_owned))
 }
 
 /// Reads the manifest: from the executable, else from the wasm module, else from a file beside the code.

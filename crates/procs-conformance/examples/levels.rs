@@ -136,7 +136,7 @@ fn main() {
     measure("wasm by hand", &wasm, &Artifact::new(ArtifactKind::Wasm, by_hand), 0, &mut engine);
     measure("wasm", &wasm, &Artifact::new(ArtifactKind::Wasm, code.wasm.as_slice()), entry, &mut engine);
     for runtime in procs_worker::runtimes(WorkerConfig::default()).expect("a thread") {
-        let artifact = Artifact::new(ArtifactKind::Exec, code.executable.as_slice());
+        let artifact = Artifact::new(runtime.level().artifact(), code.executable.as_slice());
         measure(runtime.level().name(), &*runtime, &artifact, entry, &mut engine);
     }
 }

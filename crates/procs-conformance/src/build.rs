@@ -17,6 +17,8 @@ pub struct Built {
     pub executable: Vec<u8>,
     /// Worker that breaks the protocol.
     pub raw: Vec<u8>,
+    /// Worker that attacks a virtual machine.
+    pub machine: Vec<u8>,
     /// Text of the manifest.
     pub manifest: String,
 }
@@ -71,6 +73,7 @@ fn build(folder: &Path) -> io::Result<Built> {
         wasm: fs::read(wasm.join("conformance.wasm"))?,
         executable: fs::read(native.join("conformance"))?,
         raw: fs::read(native.join("raw"))?,
+        machine: fs::read(native.join("machine"))?,
         manifest: String::from_utf8(manifest).map_err(io::Error::other)?,
     })
 }

@@ -2,7 +2,7 @@
 //! at any step of its life, while another one runs invocations; then descriptors, mappings, threads, processes and
 //! control groups of this process are those from before.
 
-use procs::{Artifact, Availability, Limits, Manifest};
+use procs::{Artifact, Availability, Level, Limits, Manifest};
 use procs_conformance::{Subject, built, engine};
 use procs_worker::WorkerConfig;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use types::Kind;
 
-/// Invocations over each channel; together 1,000 for each level.
-const ROUNDS: u32 = 500;
+/// Returns the number of invocations over each channel. A sandbox takes a quarter of a second to start.
+fn rounds(level: Level) -> u32 {
+    if level == Level::Gvisor { 100 } else { 500 }
+}
 
 /// Descriptors, mappings, threads and children of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +49,19 @@ fn children() -> Vec<i32> {
     texts.flat_map(|text| text.split_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
 }
 
+/// Returns the bits of a time in microseconds, within which a child is killed: about as long as it takes to start.
+fn wait_bits(level: Level) -> u32 {
+    if level == Level::Gvisor { 19 } else { 12 }
+}
+
 /// Kills children, each a while after it was seen first, until told to stop.
-fn kill_children(is_over: &AtomicBool) {
+fn kill_children(is_over: &AtomicBool, wait_bits: u32) {
     let mut seen = Vec::new();
     let mut round = 0_u64;
     while !is_over.load(Relaxed) {
         round += 1;
-        // Times from 0 to about 4 ms, in an order that looks random.
-        let wait = Duration::from_micros((round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) & 4_095);
+        // Times from 0 to the greatest, in an order that looks random.
+        let wait = Duration::from_micros(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - wait_bits));
         let now = children();
         for child in now.iter().filter(|child| seen.contains(*child)) {
             if let Some(child) = Pid::from_raw(*child) {
@@ -84,6 +91,15 @@ fn groups() -> Vec<String> {
     all
 }
 
+/// Returns the descriptions of sandboxes that this process has left.
+fn sandboxes() -> usize {
+    let name = format!("overtake-gvisor-{}-", std::process::id());
+    let is_ours = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&name);
+    let bases = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten().filter(is_ours);
+    let all = bases.flat_map(|base| fs::read_dir(base.path()).into_iter().flatten().flatten());
+    all.filter(|sandbox| sandbox.path().join("config.json").exists()).count()
+}
+
 /// Waits until no worker is left and the process has no more than before.
 fn settle(before: Option<Holdings>) -> Holdings {
     let begin = Instant::now();
@@ -91,7 +107,7 @@ fn settle(before: Option<Holdings>) -> Holdings {
         let now = holdings();
         // A thread is listed for a moment after it was joined.
         let is_within = |before: Holdings| now.descriptors <= before.descriptors && now.threads <= before.threads;
-        let is_settled = before.is_none_or(is_within) && now.children == 0 && groups().is_empty();
+        let is_settled = before.is_none_or(is_within) && now.children == 0 && groups().is_empty() && sandboxes() == 0;
         if is_settled || Duration::from_secs(5) < begin.elapsed() {
             return now;
         }
@@ -120,7 +136,7 @@ fn main() {
             let killed = |rounds| {
                 let is_over = AtomicBool::new(false);
                 thread::scope(|scope| {
-                    scope.spawn(|| kill_children(&is_over));
+                    scope.spawn(|| kill_children(&is_over, wait_bits(runtime.level())));
                     (0..rounds).for_each(|_| run());
                     is_over.store(true, Relaxed);
                 });
@@ -129,14 +145,16 @@ fn main() {
             thread::sleep(Duration::from_millis(50));
             let before = settle(None);
             let begin = Instant::now();
-            killed(ROUNDS);
-            let each = begin.elapsed() / ROUNDS;
+            let rounds = rounds(runtime.level());
+            killed(rounds);
+            let each = begin.elapsed() / rounds;
             let after = settle(Some(before));
             assert_eq!((after.descriptors, after.threads, after.children), (before.descriptors, before.threads, 0));
             // Arenas of the allocator come and go.
             assert!(after.mappings <= before.mappings + 8, "{before:?} {after:?}");
             assert_eq!(groups(), Vec::<String>::new());
-            println!("{}: {} workers killed, {each:?} each; {after:?}", subject.name, ROUNDS);
+            assert_eq!(sandboxes(), 0);
+            println!("{}: {rounds} workers killed, {each:?} each; {after:?}", subject.name);
         }
     }
 }

@@ -47,7 +47,7 @@ impl Groups {
         let text = fs::read_to_string("/proc/self/cgroup").ok()?;
         let groups = Groups::second(&text).or_else(|| Groups::first(&text))?;
         // Created and removed once, so that a refusal is known before a worker needs it.
-        let probe = groups.create(1 << 20).ok()?;
+        let probe = groups.create(1 << 20, TASKS_MAX).ok()?;
         probe.remove().ok()?;
         Some(groups)
     }
@@ -64,8 +64,8 @@ impl Groups {
         Some(Groups::First(Arc::new([folder("memory")?, folder("pids")?])))
     }
 
-    /// Creates a group with this much memory in bytes.
-    pub(crate) fn create(&self, memory: u64) -> io::Result<Group> {
+    /// Creates a group with this much memory in bytes, and so many processes and threads.
+    pub(crate) fn create(&self, memory: u64, tasks: u64) -> io::Result<Group> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = format!("overtake-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
         let (parents, is_second): (&[PathBuf], bool) = match self {
@@ -81,7 +81,7 @@ impl Groups {
             }
             group.folders.push(folder);
         }
-        match group.limit(memory) {
+        match group.limit(memory, tasks) {
             Ok(()) => Ok(group),
             Err(error) => {
                 let _ = group.remove();
@@ -97,8 +97,8 @@ impl Group {
         self.folders.first().map_or(Path::new("/nonexistent"), PathBuf::as_path)
     }
 
-    fn limit(&self, memory: u64) -> io::Result<()> {
-        let (memory, tasks) = (memory.to_string(), TASKS_MAX.to_string());
+    fn limit(&self, memory: u64, tasks: u64) -> io::Result<()> {
+        let (memory, tasks) = (memory.to_string(), tasks.to_string());
         if self.is_second {
             fs::write(self.memory().join("memory.max"), memory)?;
             // Not all kernels account for swap.

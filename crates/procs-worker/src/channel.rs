@@ -97,21 +97,28 @@ pub(crate) enum HostChannel {
 /// State of spinning, private to this module.
 pub(crate) struct SpinState(Spin);
 
+/// The host's side of a channel, the worker's, and the worker's doorbell.
+pub(crate) type Ends = (HostChannel, OwnedFd, Option<OwnedFd>);
+
 impl HostChannel {
-    /// Creates a channel. Returns the worker's side, too.
-    pub(crate) fn create(channel: Channel) -> io::Result<Option<(HostChannel, OwnedFd)>> {
+    /// Creates a channel. Returns the worker's side, too: its descriptor, and that of a doorbell for a worker on a kernel
+    /// of its own.
+    pub(crate) fn create(channel: Channel, has_own_kernel: bool) -> io::Result<Option<Ends>> {
         Ok(match channel {
             Channel::Direct => None,
             Channel::SharedMemory => {
-                let memory = SharedMemory::create()?;
+                let bells = has_own_kernel.then(UnixStream::pair).transpose()?;
+                let (ours, theirs) = bells.map_or((None, None), |(ours, theirs)| (Some(ours), Some(theirs)));
+                ours.as_ref().map_or(Ok(()), |bell| bell.set_nonblocking(true))?;
+                let memory = SharedMemory::create(ours)?;
                 let file = memory.file().try_clone()?.into();
-                Some((HostChannel::Shared(memory, SpinState(Spin::new())), file))
+                Some((HostChannel::Shared(memory, SpinState(Spin::new())), file, theirs.map(OwnedFd::from)))
             }
             Channel::UnixSocket => {
                 let (host, worker) = UnixStream::pair()?;
                 host.set_read_timeout(Some(SLICE))?;
                 host.set_write_timeout(Some(SLICE))?;
-                Some((HostChannel::Socket(host), worker.into()))
+                Some((HostChannel::Socket(host), worker.into(), None))
             }
         })
     }

@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 /// Descriptor of the channel in the worker.
 pub(crate) const CHANNEL_FD: RawFd = 3;
 /// Descriptor of a script, whose interpreter opens it by its path.
-const PROGRAM_FD: RawFd = 4;
+const SCRIPT_FD: RawFd = 4;
+/// Descriptor of an executable, which is closed when it runs. Above all that it inherits.
+const PROGRAM_FD: RawFd = 8;
 /// Least descriptor of the host's files that the child copies, above all those that it replaces.
 pub(crate) const COPIES_FROM: RawFd = 16;
 /// Bytes of the child's stack.
@@ -58,6 +60,10 @@ pub(crate) struct ChildPlan {
     pub(crate) input: RawFd,
     pub(crate) output: RawFd,
     pub(crate) channel: RawFd,
+    /// Descriptors that follow that of the channel.
+    pub(crate) further: Vec<RawFd>,
+    /// Arguments of the executable, its name first.
+    pub(crate) arguments: Vec<CString>,
     /// Limits, by the numbers of `setrlimit`.
     pub(crate) limits: Vec<(u32, u64)>,
     /// Environment.
@@ -143,7 +149,8 @@ pub(crate) fn create(plan: &ChildPlan, stack: &mut ChildStack) -> io::Result<(i3
     }
     let environment: Vec<*const c_char> =
         plan.environment.iter().map(|one| one.as_ptr()).chain([ptr::null()]).collect();
-    let prepared = Prepared { plan, environment: environment.as_ptr() };
+    let arguments: Vec<*const c_char> = plan.arguments.iter().map(|one| one.as_ptr()).chain([ptr::null()]).collect();
+    let prepared = Prepared { plan, arguments: arguments.as_ptr(), environment: environment.as_ptr() };
     let was_dumpable = system::is_dumpable();
     // SAFETY: `child` runs on the stack, which nobody else uses, and reads `prepared`; both outlive it, as this thread
     // is suspended until the child has left this memory. Signals are blocked meanwhile.
@@ -188,6 +195,7 @@ pub(crate) fn reap(process: &OwnedFd) {
 /// Argument of [`child`].
 struct Prepared<'a> {
     plan: &'a ChildPlan,
+    arguments: *const *const c_char,
     environment: *const *const c_char,
 }
 
@@ -269,25 +277,30 @@ impl Prepared<'_> {
             for (from, to) in [(plan.input, 0), (plan.output, 1), (plan.output, 2), (plan.channel, CHANNEL_FD)] {
                 done(libc::dup2(from, to).into(), 15)?;
             }
-            let first = match plan.start {
+            let mut first = CHANNEL_FD + 1;
+            for from in &plan.further {
+                done(libc::dup2(*from, first).into(), 15)?;
+                first += 1;
+            }
+            match plan.start {
                 Start::Descriptor(from) => {
                     done(libc::dup3(from, PROGRAM_FD, libc::O_CLOEXEC).into(), 15)?;
-                    PROGRAM_FD + 1
+                    done(libc::syscall(libc::SYS_close_range, PROGRAM_FD + 1, u32::MAX, 0), 15)?;
                 }
                 Start::Script(from) => {
-                    done(libc::dup2(from, PROGRAM_FD).into(), 15)?;
-                    PROGRAM_FD + 1
+                    done(libc::dup2(from, SCRIPT_FD).into(), 15)?;
+                    first = SCRIPT_FD + 1;
                 }
-                Start::Copied(..) => PROGRAM_FD,
-            };
-            done(libc::syscall(libc::SYS_close_range, first, u32::MAX, 0), 15)?;
+                Start::Copied(..) => {}
+            }
+            let last = if let Start::Descriptor(_) = plan.start { PROGRAM_FD as u32 - 1 } else { u32::MAX };
+            done(libc::syscall(libc::SYS_close_range, first, last, 0), 15)?;
         }
         Ok(())
     }
 
     fn execute(&self) -> Result<Never, Step> {
-        let arguments = [c"overtake-worker".as_ptr(), ptr::null()];
-        let (arguments, environment) = (arguments.as_ptr(), self.environment);
+        let (arguments, environment) = (self.arguments, self.environment);
         // SAFETY: lists of texts that end with null pointers. Each call returns only if it fails.
         unsafe {
             match self.plan.start {

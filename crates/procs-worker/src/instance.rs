@@ -3,7 +3,7 @@
 //! **Invariant:** each message is answered, or the worker is spent. A spent worker is never sent another invocation. After
 //! an error of a call, only the worker's own `FAIL` makes it ready for the next.
 
-use crate::channel::HostChannel;
+use crate::channel::{Ends, HostChannel};
 use crate::spawner::{Order, Spawner, Worker};
 use crate::system::{self, Exit};
 use procs::abi::MessageKind;
@@ -11,6 +11,7 @@ use procs::ends::{self, Deadline};
 use procs::format::garbled;
 use procs::wire;
 use procs::{EngineCalls, Instance, Invocation, Limits};
+use procs_vm::status;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::collections::VecDeque;
@@ -57,6 +58,10 @@ struct Watched {
     worker: Worker,
     output: Output,
     memory_max: u64,
+    /// True if the process is the monitor of a machine.
+    is_monitor: bool,
+    /// True if the process is `runsc`, whose exit status tells the signal that has killed the code.
+    is_sandbox: bool,
 }
 
 impl Watched {
@@ -76,6 +81,10 @@ impl Watched {
             return ends::out_of_memory(self.memory_max);
         } else {
             match exit {
+                Exit::Status(status) if self.is_monitor => self.machine_ended(status),
+                Exit::Status(status) if self.is_sandbox && (129..=192).contains(&status) => {
+                    ends::crashed(&format!("it was killed by {}", signal_name(status - status::SIGNAL)))
+                }
                 Exit::Status(status) => ends::crashed(&format!("it ended with exit status {status}")),
                 Exit::Signal(signal) => ends::crashed(&format!("it was killed by {}", signal_name(signal))),
             }
@@ -85,6 +94,25 @@ impl Watched {
             error = error.detail(format!("Its last output:\n{output}"));
         }
         error
+    }
+}
+
+impl Watched {
+    /// Returns the error for a machine whose monitor has ended with this status.
+    fn machine_ended(&self, ended: i32) -> SqlError {
+        match ended {
+            status::NO_MEMORY => ends::out_of_memory(self.memory_max),
+            status::FAULT => ends::crashed("a fault shut its virtual machine down"),
+            status::DEVICE => ends::crashed("it reached for a device that its virtual machine does not have"),
+            status::STUCK => ends::crashed("the hypervisor cannot go on with its code"),
+            status::NO_IMAGE => ends::crashed("its image cannot be loaded"),
+            status::NO_MACHINE => not_created(&io::Error::other("there is no virtual machine for it")),
+            status::MONITOR => ends::crashed("its monitor has failed"),
+            status if (status::SIGNAL..status::FAULT).contains(&status) => {
+                ends::crashed(&format!("it was killed by {}", signal_name(status - status::SIGNAL)))
+            }
+            status => ends::crashed(&format!("it ended with exit status {status}")),
+        }
     }
 }
 
@@ -118,13 +146,13 @@ pub(crate) struct WorkerInstance {
 }
 
 /// Returns the error for a worker that cannot be created.
-fn not_created(error: &io::Error) -> SqlError {
+pub(crate) fn not_created(error: &io::Error) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a worker of stored code cannot be created: {error}"))
 }
 
-/// Creates the channel and the output of a worker.
-pub(crate) fn prepare(channel: procs::Channel) -> SqlResult<Option<(HostChannel, std::os::fd::OwnedFd)>> {
-    HostChannel::create(channel).map_err(|error| not_created(&error))
+/// Creates the channel of a worker.
+pub(crate) fn prepare(channel: procs::Channel, has_own_kernel: bool) -> SqlResult<Option<Ends>> {
+    HostChannel::create(channel, has_own_kernel).map_err(|error| not_created(&error))
 }
 
 /// Creates the pipe for a worker's output.
@@ -144,9 +172,10 @@ impl WorkerInstance {
         limits: &Limits,
         start_max: Duration,
     ) -> SqlResult<WorkerInstance> {
+        let (is_monitor, is_sandbox) = (order.machine.is_some(), order.sandbox.is_some());
         let worker = spawner.create(order)?.map_err(|error| not_created(&error))?;
         let output = Output { pipe, last: VecDeque::new() };
-        let watched = Watched { worker, output, memory_max: limits.memory };
+        let watched = Watched { worker, output, memory_max: limits.memory, is_monitor, is_sandbox };
         let (request, answer) = (Vec::new(), Vec::new());
         let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false };
         let deadline = Deadline::from_now(Some(start_max));

@@ -1,4 +1,4 @@
-//! Levels `process` and `container`: stored code in processes of its own.
+//! Levels `process`, `container`, `gvisor` and `vm`: stored code in processes of its own.
 //!
 //! A worker is a process that runs the executable of one module for one instance. Host and worker take turns
 //! ([`procs::abi`]), through shared memory or a socket. The worker ends with its instance.
@@ -22,6 +22,17 @@
 //! and the libraries, read-only. It has no capability, a filter of system calls, and Landlock where the kernel has it.
 //! Without control groups, `RLIMIT_NPROC` limits its processes. A server of root runs the code as user `nobody` (65534).
 //!
+//! # Level `gvisor`
+//!
+//! The executable runs on the kernel of gVisor, by `runsc` of the path or of `OVERTAKE_RUNSC`: without privileges
+//! (`--rootless`), without network, on the platform `systrap`. Its root has the executable alone, so that must be static.
+//! Futexes do not leave that kernel: a side that sleeps on shared memory is woken by a byte on a socket.
+//!
+//! # Level `vm`
+//!
+//! A container whose executable is the monitor of `procs-vm`, with a filter of system calls that is smaller still. It
+//! inherits the image of the code and `/dev/kvm`. The image is a static executable, too.
+//!
 //! **Invariant:** no worker has two instances, and no descriptor, mapping or process of a worker outlives its instance
 //! for long. Nothing that a worker writes is trusted. A level that cannot be had here is missing; code never runs with
 //! less isolation.
@@ -34,6 +45,7 @@
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
 //! - code between fork and exec: `confine`, which only makes system calls, and `child`
+//! - files of sandboxes, places: `gvisor`, `places`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
@@ -45,7 +57,9 @@ mod child;
 mod confine;
 mod container;
 mod elf;
+mod gvisor;
 mod instance;
+mod places;
 mod runtime;
 mod seccomp;
 mod shared;

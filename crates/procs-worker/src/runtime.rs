@@ -1,16 +1,19 @@
-//! The levels `process`, `container` and `gvisor`.
+//! The levels `process`, `container`, `gvisor` and `vm`.
 
+use crate::channel::HostChannel;
 use crate::elf::{self, ExecutableKind};
+use crate::gvisor::{Runsc, SandboxRoot};
 use crate::instance::{self, WorkerInstance};
-use crate::spawner::{Executable, Order, Places, Spawner};
+use crate::places::Places;
+use crate::spawner::{Executable, MachineOrder, Order, Spawner};
 use crate::system::{self, Exit};
 use procs::ends;
-use procs::{Artifact, ArtifactKind, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
+use procs::{Artifact, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
+use procs_vm::Image;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
-use std::env;
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +56,18 @@ struct WorkerRuntime {
     level: Level,
     shared: Arc<WorkerShared>,
     availability: Availability,
+    means: Means,
+}
+
+/// Parts of a level that its workers need.
+#[derive(Clone, Debug)]
+enum Means {
+    /// Nothing but the executable.
+    Own,
+    /// Monitor and device of machines.
+    Machines { monitor: Arc<Executable>, kvm: Arc<File> },
+    /// `runsc`, as a file and as an executable.
+    Sandboxes { runsc: Arc<Runsc>, executable: Arc<Executable> },
 }
 
 /// Loaded executable.
@@ -61,9 +76,12 @@ struct WorkerProgram {
     level: Level,
     shared: Arc<WorkerShared>,
     executable: Arc<Executable>,
+    means: Means,
+    /// Files of its sandboxes.
+    root: Option<SandboxRoot>,
 }
 
-/// Creates the levels `process`, `container` and `gvisor`. Runs an executable that does nothing at each, to see whether
+/// Creates the levels `process`, `container`, `gvisor` and `vm`. Runs an executable that does nothing at each, to see whether
 /// the machine has it.
 ///
 /// # Errors
@@ -71,9 +89,12 @@ struct WorkerProgram {
 pub fn runtimes(config: WorkerConfig) -> io::Result<Vec<Arc<dyn Runtime>>> {
     let places = Arc::new(Places::new(config.tenant_max, config.server_max));
     let shared = Arc::new(WorkerShared { spawner: Spawner::start()?, places, start_max: config.start_max });
-    let levels = [Level::Process, Level::Container, Level::Gvisor].into_iter().map(|level| {
-        let availability = shared.probe(level).map_or_else(Availability::Missing, |()| Availability::Ready);
-        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability }) as Arc<dyn Runtime>
+    let levels = [Level::Process, Level::Container, Level::Gvisor, Level::Vm].into_iter().map(|level| {
+        let (availability, means) = match WorkerShared::probe(&shared, level) {
+            Ok(means) => (Availability::Ready, means),
+            Err(reason) => (Availability::Missing(reason), Means::Own),
+        };
+        Arc::new(WorkerRuntime { level, shared: Arc::clone(&shared), availability, means }) as Arc<dyn Runtime>
     });
     Ok(levels.collect())
 }
@@ -97,48 +118,134 @@ fn copied(bytes: &[u8]) -> SqlResult<Executable> {
     Ok(Executable { file, kind, len: bytes.len() as u64 })
 }
 
-impl WorkerShared {
-    /// Tries a level. Returns the reason if it cannot be had.
-    fn probe(&self, level: Level) -> Result<(), String> {
+impl Means {
+    /// Finds what a level needs.
+    ///
+    /// # Errors
+    /// The reason if the machine lacks it.
+    fn find(level: Level, has_groups: bool) -> Result<Means, String> {
         match level {
-            Level::Process | Level::Container => {}
-            Level::Gvisor => return Err(gvisor()),
-            Level::Native | Level::Wasm | Level::Vm => return Err("it is not part of this runtime".to_owned()),
-        }
-        let told = |error: SqlError| error.message().to_owned();
-        let executable = Arc::new(copied(&elf::nothing()).map_err(told)?);
-        let place = self.places.take(Tenant(0)).map_err(told)?;
-        let (_reader, output) = instance::pipe().map_err(told)?;
-        let channel = instance::prepare(Channel::UnixSocket).map_err(told)?.map(|(_, worker)| worker);
-        let order = Order {
-            executable,
-            is_container: level == Level::Container,
-            channel_name: Channel::UnixSocket.name(),
-            channel: channel.ok_or("there is no socket")?,
-            output,
-            memory: Limits::default().memory,
-            place,
-        };
-        let worker = self.spawner.create(order).map_err(told)?.map_err(|error| error.to_string())?;
-        let begin = Instant::now();
-        loop {
-            match worker.exit() {
-                Some(Exit::Status(0)) => return Ok(()),
-                Some(exit) => return Err(format!("a process that does nothing ended with {exit:?}")),
-                None if PROBE_MAX < begin.elapsed() => return Err("a process that does nothing did not end".to_owned()),
-                None => thread::sleep(Duration::from_millis(1)),
+            Level::Process | Level::Container => Ok(Means::Own),
+            Level::Gvisor => {
+                let runsc = Runsc::find()?;
+                if !has_groups {
+                    return Err("the memory of a sandbox cannot be limited without control groups".to_owned());
+                }
+                let file = runsc.file.try_clone().map_err(|error| error.to_string())?;
+                let len = file.metadata().map_err(|error| error.to_string())?.len();
+                let executable = Arc::new(Executable { file, kind: ExecutableKind::Static, len });
+                Ok(Means::Sandboxes { runsc: Arc::new(runsc), executable })
             }
+            Level::Vm => {
+                const DEVICE: &str = "/dev/kvm";
+                if procs_vm::MONITOR.is_empty() {
+                    return Err("virtual machines are for Linux on x86-64".to_owned());
+                }
+                let opened = File::options().read(true).write(true).open(DEVICE);
+                let kvm = opened.map_err(|error| format!("{DEVICE} cannot be opened: {error}"))?;
+                let monitor = copied(procs_vm::MONITOR).map_err(|error| error.message().to_owned())?;
+                Ok(Means::Machines { monitor: Arc::new(monitor), kvm: Arc::new(kvm) })
+            }
+            Level::Native | Level::Wasm => Err("it is not part of this runtime".to_owned()),
+        }
+    }
+
+    fn has_own_kernel(&self) -> bool {
+        match self {
+            Means::Own | Means::Machines { .. } => false,
+            Means::Sandboxes { .. } => true,
         }
     }
 }
 
-/// Returns the reason for which gVisor cannot be had.
-fn gvisor() -> String {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let is_found = env::split_paths(&path).any(|folder| Path::new(&folder).join("runsc").is_file());
-    match is_found {
-        true => "this server does not run containers of gVisor".to_owned(),
-        false => "runsc was not found in PATH".to_owned(),
+impl WorkerShared {
+    /// Tries a level. Returns what its workers need, or the reason if it cannot be had.
+    fn probe(shared: &Arc<WorkerShared>, level: Level) -> Result<Means, String> {
+        let means = Means::find(level, shared.spawner.has_groups)?;
+        let reason = |reason: String| match level {
+            Level::Vm => format!("{reason} ({})", procs_vm::hypervisor()),
+            _ => reason,
+        };
+        let told = |error: SqlError| error.message().to_owned();
+        let program = WorkerProgram::new(level, shared, &means, &elf::nothing()).map_err(told)?;
+        program.probe().map(|()| means).map_err(reason)
+    }
+}
+
+impl WorkerProgram {
+    fn new(level: Level, shared: &Arc<WorkerShared>, means: &Means, code: &[u8]) -> SqlResult<WorkerProgram> {
+        let executable = Arc::new(copied(code)?);
+        let root = match means {
+            Means::Own | Means::Machines { .. } => None,
+            Means::Sandboxes { .. } if executable.kind != ExecutableKind::Static => {
+                return Err(ends::not_loadable(
+                    "a sandbox of gVisor has no libraries, so the executable must be static",
+                ));
+            }
+            Means::Sandboxes { runsc, .. } => Some(runsc.root(code).map_err(|error| instance::not_created(&error))?),
+        };
+        Ok(WorkerProgram { level, shared: Arc::clone(shared), executable, means: means.clone(), root })
+    }
+
+    /// Returns the order for a worker, and what the host has of it.
+    fn order(&self, tenant: Tenant, channel: Channel, memory: u64) -> SqlResult<(Order, HostChannel, PipeReader)> {
+        let place = self.shared.places.take(tenant)?;
+        let (host, worker, doorbell) = instance::prepare(channel, self.means.has_own_kernel())?.ok_or_else(|| {
+            SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
+        })?;
+        let (pipe, output) = instance::pipe()?;
+        let (mut machine, mut sandbox) = (None, None);
+        let executable = match (&self.means, &self.root) {
+            (Means::Machines { monitor, kvm }, _) => {
+                machine = Some(MachineOrder { image: Arc::clone(&self.executable), kvm: Arc::clone(kvm) });
+                monitor
+            }
+            (Means::Sandboxes { runsc, executable }, Some(root)) => {
+                let order = runsc.order(root, channel.name(), memory, doorbell.is_some());
+                sandbox = Some(order.map_err(|error| instance::not_created(&error))?);
+                executable
+            }
+            (Means::Own | Means::Sandboxes { .. }, _) => &self.executable,
+        };
+        let order = Order {
+            executable: Arc::clone(executable),
+            machine,
+            sandbox,
+            doorbell,
+            is_container: match self.level {
+                Level::Container | Level::Vm => true,
+                Level::Native | Level::Wasm | Level::Process | Level::Gvisor => false,
+            },
+            channel_name: channel.name(),
+            channel: worker,
+            output,
+            memory,
+            place,
+        };
+        Ok((order, host, pipe))
+    }
+
+    /// Runs an executable that ends at once.
+    fn probe(&self) -> Result<(), String> {
+        let told = |error: SqlError| error.message().to_owned();
+        let (order, _host, mut pipe) =
+            self.order(Tenant(0), Channel::UnixSocket, Limits::default().memory).map_err(told)?;
+        let worker = self.shared.spawner.create(order).map_err(told)?.map_err(|error| error.to_string())?;
+        let begin = Instant::now();
+        loop {
+            match worker.exit() {
+                Some(Exit::Status(0)) => return Ok(()),
+                Some(exit) => {
+                    let mut said = String::new();
+                    // What there is, as the other end may be open still.
+                    let _ = pipe.read_to_string(&mut said);
+                    let said = if said.is_empty() { format!("{exit:?}") } else { said.trim().to_owned() };
+                    return Err(format!("code that does nothing ended with: {said}"));
+                }
+                None if PROBE_MAX < begin.elapsed() => return Err("code that does nothing did not end".to_owned()),
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        }
     }
 }
 
@@ -151,35 +258,32 @@ impl Runtime for WorkerRuntime {
         self.availability.clone()
     }
 
+    fn means(&self) -> Option<&str> {
+        match self.means {
+            Means::Own => None,
+            Means::Machines { .. } => Some(procs_vm::hypervisor()),
+            Means::Sandboxes { .. } => Some("runsc, platform systrap"),
+        }
+    }
+
     fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
         if let Availability::Missing(reason) = &self.availability {
             let what = format!("isolation level \"{}\" on this machine", self.level);
             return Err(SqlError::unsupported(what).detail(reason.clone()));
         }
-        if artifact.kind() != ArtifactKind::Exec {
-            return Err(ends::not_loadable("it is no executable"));
+        if artifact.kind() != self.level.artifact() {
+            return Err(ends::not_loadable("it is no artifact of this level"));
         }
-        let executable = Arc::new(copied(artifact.bytes())?);
-        Ok(Arc::new(WorkerProgram { level: self.level, shared: Arc::clone(&self.shared), executable }))
+        if self.level == Level::Vm {
+            Image::read(artifact.bytes()).map_err(ends::not_loadable)?;
+        }
+        Ok(Arc::new(WorkerProgram::new(self.level, &self.shared, &self.means, artifact.bytes())?))
     }
 }
 
 impl Program for WorkerProgram {
     fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        let place = self.shared.places.take(tenant)?;
-        let (host, worker) = instance::prepare(channel)?.ok_or_else(|| {
-            SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
-        })?;
-        let (pipe, output) = instance::pipe()?;
-        let order = Order {
-            executable: Arc::clone(&self.executable),
-            is_container: self.level == Level::Container,
-            channel_name: channel.name(),
-            channel: worker,
-            output,
-            memory: limits.memory,
-            place,
-        };
+        let (order, host, pipe) = self.order(tenant, channel, limits.memory)?;
         let (spawner, start_max) = (&self.shared.spawner, self.shared.start_max);
         Ok(Box::new(WorkerInstance::open(spawner, order, host, pipe, limits, start_max)?))
     }

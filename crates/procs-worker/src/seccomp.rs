@@ -200,16 +200,21 @@ fn listed(filter: &mut Vec<sock_filter>, call: c_long, argument_at: u32, list: i
     filter.push(fails_with(libc::EPERM));
 }
 
-/// Returns the filter.
-pub(crate) fn filter() -> Vec<sock_filter> {
-    let mut filter = vec![
+/// Returns the beginning of a filter, which loads the number of the call.
+fn beginning() -> Vec<sock_filter> {
+    vec![
         one(LOAD, ARCHITECTURE_AT, 0, 0),
         one(IF_EQUAL, ARCHITECTURE, 1, 0),
         one(RETURN, libc::SECCOMP_RET_KILL_PROCESS, 0, 0),
         one(LOAD, NUMBER_AT, 0, 0),
         one(IF_AT_LEAST, X32, 0, 1),
         one(RETURN, libc::SECCOMP_RET_KILL_PROCESS, 0, 0),
-    ];
+    ]
+}
+
+/// Returns the filter for code in containers.
+pub(crate) fn filter() -> Vec<sock_filter> {
+    let mut filter = beginning();
     for call in ALLOWED {
         filter.push(one(IF_EQUAL, *call as u32, 0, 1));
         filter.push(allows());
@@ -242,5 +247,52 @@ pub(crate) fn filter() -> Vec<sock_filter> {
         filter.push(fails_with(libc::EPERM));
     }
     filter.push(fails_with(libc::ENOSYS));
+    filter
+}
+
+/// Calls of a monitor of a machine (`procs-vm`).
+const OF_MONITOR: &[c_long] = &[
+    libc::SYS_futex,
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_sendto,
+    libc::SYS_madvise,
+    libc::SYS_clock_gettime,
+    libc::SYS_getrandom,
+    libc::SYS_nanosleep,
+    libc::SYS_sched_yield,
+    libc::SYS_mmap,
+    libc::SYS_lseek,
+    libc::SYS_exit_group,
+    libc::SYS_execve,
+    libc::SYS_restart_syscall,
+];
+
+/// Requests of `ioctl` that a monitor makes: to create a machine, and to run it.
+const KVM_REQUESTS: [u32; 13] = [
+    0xae80,      // KVM_RUN
+    0x8090_ae81, // KVM_GET_REGS
+    0x4090_ae82, // KVM_SET_REGS
+    0x8138_ae83, // KVM_GET_SREGS
+    0x4138_ae84, // KVM_SET_SREGS
+    0xae01,      // KVM_CREATE_VM
+    0xae04,      // KVM_GET_VCPU_MMAP_SIZE
+    0xae41,      // KVM_CREATE_VCPU
+    0xc008_ae05, // KVM_GET_SUPPORTED_CPUID
+    0x4008_ae90, // KVM_SET_CPUID2
+    0x4188_aea7, // KVM_SET_XCRS
+    0x4008_ae89, // KVM_SET_MSRS
+    0x4020_ae46, // KVM_SET_USER_MEMORY_REGION
+];
+
+/// Returns the filter for monitors of machines.
+pub(crate) fn monitor_filter() -> Vec<sock_filter> {
+    let mut filter = beginning();
+    listed(&mut filter, libc::SYS_ioctl, SECOND_AT, KVM_REQUESTS.into_iter());
+    for call in OF_MONITOR {
+        filter.push(one(IF_EQUAL, *call as u32, 0, 1));
+        filter.push(allows());
+    }
+    filter.push(fails_with(libc::EPERM));
     filter
 }

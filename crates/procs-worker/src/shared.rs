@@ -6,11 +6,12 @@
 #![allow(unsafe_code)]
 
 use crate::system;
-use procs::abi::{HEAD_BYTES, HOST_SLEEPS, MESSAGE, SHARED_BYTES, TURN, WORKER_SLEEPS};
+use procs::abi::{HEAD_BYTES, HOST_SLEEPS, MESSAGE, OTHER_KERNEL, PLACE, SHARED_BYTES, TURN, WORKER_SLEEPS};
 use procs::wire::AREA_BYTES;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -33,14 +34,16 @@ pub(crate) struct SharedMemory {
     base: NonNull<u8>,
     /// File for the worker.
     file: File,
+    /// Socket by which both sides wake each other where futexes do not reach the worker.
+    doorbell: Option<UnixStream>,
 }
 
 // SAFETY: the mapping belongs to the value, and is only accessed through atomics.
 unsafe impl Send for SharedMemory {}
 
 impl SharedMemory {
-    /// Creates the file with the worker's turn: it has the first word.
-    pub(crate) fn create() -> io::Result<SharedMemory> {
+    /// Creates the file with the worker's turn: it has the first word. A worker on a kernel of its own has a doorbell.
+    pub(crate) fn create(doorbell: Option<UnixStream>) -> io::Result<SharedMemory> {
         let file = system::memory_file(c"overtake-channel", false)?;
         file.set_len(SHARED_BYTES as u64)?;
         system::seal(&file, false)?;
@@ -53,8 +56,10 @@ impl SharedMemory {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("a mapping at address 0"))?;
-        let memory = SharedMemory { base, file };
+        let place = if doorbell.is_some() { OTHER_KERNEL } else { 0 };
+        let memory = SharedMemory { base, file, doorbell };
         memory.word(0).store(VERSION, SeqCst);
+        memory.word(PLACE).store(place, SeqCst);
         memory.word(TURN).store(WORKER, SeqCst);
         Ok(memory)
     }
@@ -90,8 +95,10 @@ impl SharedMemory {
         // the other. A worker that lies only delays itself.
         self.word(HOST_SLEEPS).store(1, SeqCst);
         let turn = self.word(TURN).load(SeqCst);
-        if turn != HOST {
-            system::futex_wait(self.word(TURN), turn, time);
+        match &self.doorbell {
+            _ if turn == HOST => {}
+            Some(doorbell) => wait_for_bell(doorbell, time),
+            None => system::futex_wait(self.word(TURN), turn, time),
         }
         self.word(HOST_SLEEPS).store(0, SeqCst);
     }
@@ -120,8 +127,21 @@ impl SharedMemory {
         }
         self.word(TURN).store(WORKER, SeqCst);
         if self.word(WORKER_SLEEPS).load(SeqCst) != 0 {
-            system::futex_wake(self.word(TURN));
+            match &self.doorbell {
+                // A doorbell that takes no more bytes has enough of them.
+                Some(doorbell) => drop((&*doorbell).write(&[1])),
+                None => system::futex_wake(self.word(TURN)),
+            }
         }
+    }
+}
+
+/// Sleeps until there is a byte, or the time is over. Takes the bytes that are there, as far as they fit.
+fn wait_for_bell(doorbell: &UnixStream, time: Duration) {
+    // A worker that writes more bytes than these only wakes the host again.
+    if system::wait_for_input(doorbell, time) && matches!((&*doorbell).read(&mut [0; 256]), Ok(0)) {
+        // It has closed its end: whoever looks finds out why.
+        std::thread::sleep(time);
     }
 }
 

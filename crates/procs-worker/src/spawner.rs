@@ -11,35 +11,41 @@ use crate::child::{self, COPIES_FROM, ChildPlan, ChildStack, ContainerPlan, NOBO
 use crate::confine::{self, Start};
 use crate::container::Root;
 use crate::elf::ExecutableKind;
+use crate::gvisor::{Folder, SandboxOrder};
+use crate::places::Place;
 use crate::seccomp;
 use crate::system::{self, Exit};
-use locked::{Locked, LockedResult};
-use procs::Tenant;
 use procs::abi::CHANNEL_VARIABLE;
-use procs::ends;
 use statement::error::SqlResult;
 use statement::pulse;
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at workers that are about to end.
 const REAP: Duration = Duration::from_millis(1);
-/// Time in which a place becomes free, if workers are about to end.
-const PLACE_WAIT: Duration = Duration::from_millis(200);
-/// Time between two looks while somebody waits for a place.
-const PLACE_LOOK: Duration = Duration::from_millis(5);
+/// Time between two looks while somebody waits for a worker.
+const LOOK: Duration = Duration::from_millis(5);
 /// Bytes of a worker's group besides its memory and its executable.
 const GROUP_BYTES: u64 = 4 << 20;
+/// Bytes of KVM for a machine, besides a share of its memory for page tables.
+const MACHINE_BYTES: u64 = 16 << 20;
+/// Bytes of the processes of a sandbox.
+const SANDBOX_BYTES: u64 = 160 << 20;
+/// Greatest number of threads of a sandbox.
+const SANDBOX_TASKS_MAX: u64 = 512;
+/// Greatest number of descriptors of each process of a sandbox.
+const SANDBOX_FILES_MAX: u64 = 4_096;
+/// Part of a machine's memory that is as large as its page tables, those of KVM included.
+const MACHINE_SHARE: u64 = 64;
 /// Greatest file that a worker outside of a container may write, in bytes.
 const FILE_MAX: u64 = 64 << 20;
 
@@ -51,9 +57,23 @@ pub(crate) struct Executable {
     pub(crate) len: u64,
 }
 
+/// Machine that a worker runs as its monitor.
+#[derive(Clone)]
+pub(crate) struct MachineOrder {
+    /// Image of the machine. The executable of the order is the monitor.
+    pub(crate) image: Arc<Executable>,
+    /// `/dev/kvm`
+    pub(crate) kvm: Arc<File>,
+}
+
 /// Order to create a worker.
 pub(crate) struct Order {
     pub(crate) executable: Arc<Executable>,
+    pub(crate) machine: Option<MachineOrder>,
+    /// Sandbox of gVisor. The executable of the order is `runsc`.
+    pub(crate) sandbox: Option<SandboxOrder>,
+    /// Socket by which a worker on a kernel of its own is woken.
+    pub(crate) doorbell: Option<OwnedFd>,
     pub(crate) is_container: bool,
     /// Value of the variable with the channel, without the descriptor.
     pub(crate) channel_name: &'static str,
@@ -64,90 +84,23 @@ pub(crate) struct Order {
     pub(crate) place: Place,
 }
 
+impl Order {
+    /// Returns the memory that the worker may use in bytes: that of its code, and of the machine around it.
+    fn allowed_memory(&self) -> u64 {
+        let machine = self.machine.as_ref().map_or(0, |_| MACHINE_BYTES + self.memory / MACHINE_SHARE);
+        let sandbox = self.sandbox.as_ref().map_or(0, |_| SANDBOX_BYTES);
+        self.memory.saturating_add(machine + sandbox)
+    }
+
+    /// Returns the greatest number of processes and threads.
+    fn tasks_max(&self) -> u64 {
+        if self.sandbox.is_some() { SANDBOX_TASKS_MAX } else { cgroup::TASKS_MAX }
+    }
+}
+
 enum Message {
     Create(Box<Order>, Sender<io::Result<WorkerProcess>>),
     End(WorkerProcess, Duration),
-}
-
-/// Number of workers of each tenant.
-#[derive(Debug, Default)]
-struct Counts {
-    tenants: HashMap<Tenant, usize>,
-    all: usize,
-    /// Workers whose instance is gone.
-    ending: usize,
-}
-
-/// Places for workers.
-#[derive(Debug)]
-pub(crate) struct Places {
-    counts: Mutex<Counts>,
-    changed: Condvar,
-    tenant_max: usize,
-    server_max: usize,
-}
-
-/// Place of one worker.
-#[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
-    tenant: Tenant,
-    is_ending: bool,
-}
-
-impl Places {
-    pub(crate) fn new(tenant_max: usize, server_max: usize) -> Places {
-        Places { counts: Mutex::default(), changed: Condvar::new(), tenant_max, server_max }
-    }
-
-    /// Returns a place for a worker of a tenant.
-    ///
-    /// # Errors
-    /// `53000` if there is none; those of the statement's pulse.
-    pub(crate) fn take(self: &Arc<Places>, tenant: Tenant) -> SqlResult<Place> {
-        let begin = Instant::now();
-        let mut counts = self.counts.locked_anyway();
-        loop {
-            let of_tenant = counts.tenants.get(&tenant).copied().unwrap_or(0);
-            let refused = if self.tenant_max <= of_tenant {
-                ends::exhausted("workers of one role", self.tenant_max)
-            } else if self.server_max <= counts.all {
-                ends::exhausted("workers of stored code", self.server_max)
-            } else {
-                counts.all += 1;
-                *counts.tenants.entry(tenant).or_default() += 1;
-                return Ok(Place { places: Arc::clone(self), tenant, is_ending: false });
-            };
-            if counts.ending == 0 || PLACE_WAIT < begin.elapsed() {
-                return Err(refused);
-            }
-            counts = self.changed.wait_timeout(counts, PLACE_LOOK).anyway().0;
-            pulse::look()?;
-        }
-    }
-}
-
-impl Place {
-    /// Notes that the worker's instance is gone.
-    fn end(&mut self) {
-        self.is_ending = true;
-        self.places.counts.locked_anyway().ending += 1;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.places.counts.locked_anyway();
-        counts.all -= 1;
-        counts.ending -= usize::from(self.is_ending);
-        if let Some(count) = counts.tenants.get_mut(&self.tenant) {
-            *count -= 1;
-            if *count == 0 {
-                counts.tenants.remove(&self.tenant);
-            }
-        }
-        self.places.changed.notify_all();
-    }
 }
 
 /// Process of a worker, and what belongs to it.
@@ -157,6 +110,8 @@ struct WorkerProcess {
     descriptor: OwnedFd,
     group: Option<Group>,
     place: Place,
+    /// Folder of its sandbox.
+    folder: Option<Folder>,
 }
 
 /// Process of an instance. It is killed and reaped when the value is dropped.
@@ -195,16 +150,19 @@ impl Drop for Worker {
 #[derive(Clone, Debug)]
 pub(crate) struct Spawner {
     orders: Sender<Message>,
+    /// True if each worker has a control group.
+    pub(crate) has_groups: bool,
 }
 
 impl Spawner {
     /// Starts the thread.
     pub(crate) fn start() -> io::Result<Spawner> {
         let (sender, receiver) = mpsc::channel();
-        let state =
-            SpawnerThread { stack: ChildStack::new()?, groups: Groups::find(), ending: Vec::new(), left: Vec::new() };
+        let groups = Groups::find();
+        let has_groups = groups.is_some();
+        let state = SpawnerThread { stack: ChildStack::new()?, groups, ending: Vec::new(), left: Vec::new() };
         thread::Builder::new().name("procs-workers".to_owned()).spawn(move || state.run(&receiver))?;
-        Ok(Spawner { orders: sender })
+        Ok(Spawner { orders: sender, has_groups })
     }
 
     /// Creates a worker, and waits until its executable runs.
@@ -220,7 +178,7 @@ impl Spawner {
         // Whatever a look says, the worker that is on its way has to be taken and ended.
         let mut looked = Ok(());
         loop {
-            match receiver.recv_timeout(PLACE_LOOK) {
+            match receiver.recv_timeout(LOOK) {
                 Ok(created) => {
                     let spawner = self.clone();
                     let wrap = |process| Worker { process: Some(process), spawner, grace: Duration::ZERO };
@@ -279,9 +237,9 @@ impl SpawnerThread {
         for (process, kills_at) in mem::take(&mut self.ending) {
             match (process.exit_reaped(), kills_at) {
                 (true, _) => {
-                    let WorkerProcess { group, place, .. } = process;
+                    let WorkerProcess { group, place, folder, .. } = process;
                     self.left.extend(group);
-                    drop(place);
+                    drop((place, folder));
                 }
                 (false, Some(at)) if at <= Instant::now() => {
                     process.kill();
@@ -294,11 +252,14 @@ impl SpawnerThread {
         self.left.retain(|group| group.remove().is_err());
     }
 
-    fn create(&mut self, order: Order) -> io::Result<WorkerProcess> {
-        let memory = order.memory.saturating_add(order.executable.len + GROUP_BYTES);
-        let group = self.groups.as_ref().map(|groups| groups.create(memory)).transpose()?;
+    fn create(&mut self, mut order: Order) -> io::Result<WorkerProcess> {
+        let memory = order.allowed_memory().saturating_add(order.executable.len + GROUP_BYTES);
+        let group = self.groups.as_ref().map(|groups| groups.create(memory, order.tasks_max())).transpose()?;
         match self.create_in(&order, group.as_ref()) {
-            Ok((pid, descriptor)) => Ok(WorkerProcess { pid, descriptor, group, place: order.place }),
+            Ok((pid, descriptor)) => {
+                let folder = order.sandbox.take().map(|sandbox| sandbox.folder);
+                Ok(WorkerProcess { pid, descriptor, group, place: order.place, folder })
+            }
             Err(error) => {
                 self.left.extend(group);
                 Err(error)
@@ -312,6 +273,12 @@ impl SpawnerThread {
         let (input, output) = (copy(&null)?, copy(&order.output)?);
         let (channel, program) = (copy(&order.channel)?, copy(&order.executable.file)?);
         let program = program.as_raw_fd();
+        let machine = order.machine.as_ref();
+        let mut further = Vec::new();
+        if let Some(MachineOrder { image, kvm }) = machine {
+            further.extend([copy(&image.file)?, copy(kvm)?]);
+        }
+        further.extend(order.doorbell.as_ref().map(|bell| copy(bell)).transpose()?);
         let start = match (order.is_container, order.executable.kind) {
             (true, _) => Start::Copied(program, order.executable.len),
             (false, ExecutableKind::Script) => Start::Script(program),
@@ -322,11 +289,13 @@ impl SpawnerThread {
             input: input.as_raw_fd(),
             output: output.as_raw_fd(),
             channel: channel.as_raw_fd(),
+            further: further.iter().map(OwnedFd::as_raw_fd).collect(),
+            arguments: arguments(order),
             limits: limits(order, group.is_some()),
-            environment: environment(order.channel_name),
+            environment: environment(order),
             container: order.is_container.then(|| ContainerPlan {
                 root: Root::of(order.executable.kind, order.executable.len),
-                filter: seccomp::filter(),
+                filter: if machine.is_some() { seccomp::monitor_filter() } else { seccomp::filter() },
                 is_root: system::user().0 == 0,
                 landlock: confine::landlock_version(),
             }),
@@ -415,14 +384,29 @@ fn map_users(process: i32) -> io::Result<()> {
     fs::write(format!("/proc/{process}/uid_map"), format!("{NOBODY} {user} 1"))
 }
 
-fn environment(channel_name: &str) -> Vec<CString> {
-    let channel = format!("{CHANNEL_VARIABLE}={channel_name}:{}", child::CHANNEL_FD);
+fn environment(order: &Order) -> Vec<CString> {
+    if order.machine.is_some() {
+        let memory = format!("{}={}", procs_vm::MEMORY_VARIABLE, order.memory);
+        return CString::new(memory).into_iter().collect();
+    }
+    let channel = format!("{CHANNEL_VARIABLE}={}:{}", order.channel_name, child::CHANNEL_FD);
     let all = [channel.as_str(), "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"];
     all.into_iter().filter_map(|one| CString::new(one).ok()).collect()
 }
 
+fn arguments(order: &Order) -> Vec<CString> {
+    match &order.sandbox {
+        Some(sandbox) => sandbox.arguments.clone(),
+        None => vec![c"overtake-worker".to_owned()],
+    }
+}
+
 /// Returns the limits of a worker.
 fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
+    if order.sandbox.is_some() {
+        // The code has those of its own kernel, and all processes together those of the group.
+        return vec![(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, SANDBOX_FILES_MAX)];
+    }
     let mut limits = vec![
         (libc::RLIMIT_CORE, 0),
         (libc::RLIMIT_NOFILE, 64),
@@ -432,7 +416,7 @@ fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
     ];
     // A group counts what is used. Without one, what is asked for has to do.
     if !has_group {
-        limits.push((libc::RLIMIT_DATA, order.memory));
+        limits.push((libc::RLIMIT_DATA, order.allowed_memory()));
     }
     // Outside of a container, the number would count all processes of the server's user.
     if order.is_container {

@@ -117,6 +117,14 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
 
+/// Sleeps until there is something to read, or the time is over. Returns true if there is.
+pub(crate) fn wait_for_input(file: &impl AsRawFd, time: Duration) -> bool {
+    let mut list = [libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    let ms = libc::c_int::try_from(time.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the list is a local of this length.
+    unsafe { libc::poll(list.as_mut_ptr(), 1, ms) == 1 }
+}
+
 /// Number of processors that this process may use.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -30,10 +30,18 @@
 //! offset  64: turn: 0 for the host, 1 for the worker. Both wait for it with FUTEX_WAIT (not private), after spinning
 //! offset  68: 1 while the host sleeps; whoever gives it the turn then calls FUTEX_WAKE
 //! offset  72: 1 while the worker sleeps
+//! offset  76: where the worker is: 0 on the host's kernel. 1 in a machine: it does not spin, and its FUTEX_WAIT for the
+//!             turn wakes the host as well. 2 on a kernel of its own, from which no futex reaches the host: each side
+//!             wakes the other by a byte on the doorbell, a socket at the descriptor after the channel's
 //! offset 128: kind of the message in 4 bytes; 132: entry in 4; 136: length in 4
 //! ```
 //!
 //! Over a socket, each message is kind, entry and length in 4 bytes each, little endian, and the contents.
+//!
+//! # Level `vm`
+//!
+//! A static executable of the same kind, which finds the same channel. Its system calls leave the machine, so there
+//! are few (`procs-vm` has the list): memory, clocks, random bytes, output, and the channel.
 //!
 //! Called with the argument `--manifest`, an executable prints its manifest and ends.
 
@@ -49,6 +57,10 @@ pub const TURN: usize = 64;
 pub const HOST_SLEEPS: usize = 68;
 /// Offset of the mark of a sleeping worker.
 pub const WORKER_SLEEPS: usize = 72;
+/// Offset of the place of the worker.
+pub const PLACE: usize = 76;
+/// Place of a worker on a kernel of its own.
+pub const OTHER_KERNEL: u32 = 2;
 /// Offset of the message's kind.
 pub const MESSAGE: usize = 128;
 

@@ -18,7 +18,7 @@ pub enum Level {
     Container,
     /// Process within gVisor's user-space kernel.
     Gvisor,
-    /// Process of a guest within a KVM virtual machine.
+    /// KVM virtual machine without a kernel.
     Vm,
 }
 
@@ -58,8 +58,9 @@ impl Level {
     pub fn channels(self) -> &'static [Channel] {
         match self {
             Level::Native | Level::Wasm => &[Channel::Direct],
-            Level::Process | Level::Container | Level::Gvisor => &[Channel::SharedMemory, Channel::UnixSocket],
-            Level::Vm => &[Channel::SharedMemory],
+            Level::Process | Level::Container | Level::Gvisor | Level::Vm => {
+                &[Channel::SharedMemory, Channel::UnixSocket]
+            }
         }
     }
 }
@@ -115,7 +116,7 @@ pub enum ArtifactKind {
     Wasm,
     /// Executable file of Linux: ELF, or a script that begins with `#!`.
     Exec,
-    /// Program for the guest of a virtual machine.
+    /// Static executable of Linux, which needs few system calls.
     Guest,
 }
 
@@ -137,6 +138,15 @@ impl ArtifactKind {
     /// Returns the kind of this name.
     pub fn named(name: &str) -> Option<ArtifactKind> {
         ArtifactKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns true if instances of both kinds take the same places, as those of all workers do.
+    pub fn shares_places(self, other: ArtifactKind) -> bool {
+        let is_worker = |kind| match kind {
+            ArtifactKind::Native | ArtifactKind::Wasm => false,
+            ArtifactKind::Exec | ArtifactKind::Guest => true,
+        };
+        self == other || (is_worker(self) && is_worker(other))
     }
 
     /// Returns true if only superusers may install such an artifact: it runs outside of any sandbox at one of the

@@ -104,6 +104,11 @@ pub trait Runtime: Send + Sync + fmt::Debug {
     /// Returns whether the level can run code here. Probed once, when the server starts.
     fn availability(&self) -> Availability;
 
+    /// Returns the means of the machine that the level uses, where there are several.
+    fn means(&self) -> Option<&str> {
+        None
+    }
+
     /// Loads an artifact of the level's kind: verifies and compiles it. May take long, so it ticks the statement's
     /// pulse.
     ///

@@ -24,7 +24,7 @@ type ProgramKey = (Level, [u8; 32]);
 
 /// Sessions' idle instances, which may be taken back when others need their places.
 pub trait IdleInstances: Send + Sync {
-    /// Drops an idle instance of this tenant that runs artifacts of this kind. Returns false if there is none.
+    /// Drops an idle instance of this tenant whose place an artifact of this kind can take. Returns false if there is none.
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool;
 }
 
@@ -83,8 +83,8 @@ impl Runtimes {
         all.push(idle);
     }
 
-    /// Has a session drop an idle instance of this tenant that runs artifacts of this kind. Returns false if none has
-    /// one.
+    /// Has a session drop an idle instance of this tenant whose place an artifact of this kind can take. Returns false
+    /// if none has one.
     pub fn make_room(&self, tenant: Tenant, of: ArtifactKind) -> bool {
         let all: Vec<_> = self.idle.locked_anyway().iter().filter_map(Weak::upgrade).collect();
         all.iter().any(|session| session.give_up(tenant, of))
@@ -101,6 +101,11 @@ impl Runtimes {
             Some(runtime) => runtime.availability(),
             None => Availability::Missing("this server was built without it".to_owned()),
         }
+    }
+
+    /// Returns the means of the machine that a level uses, where there are several.
+    pub fn means(&self, level: Level) -> Option<&str> {
+        self.runtime(level).and_then(|runtime| runtime.means())
     }
 
     fn runtime(&self, level: Level) -> Option<&Arc<dyn Runtime>> {

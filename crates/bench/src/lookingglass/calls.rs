@@ -46,13 +46,17 @@ const WASM: CodePlace = CodePlace { key: "wasm", language: "wasm", isolation: ""
 const PROCESS: CodePlace = CodePlace { key: "process", language: "exec", isolation: "" };
 const SOCKET: CodePlace = CodePlace { key: "socket", language: "exec", isolation: "channel = 'unix_socket'" };
 const CONTAINER: CodePlace = CodePlace { key: "container", language: "exec", isolation: "isolation = 'container'" };
+const GVISOR: CodePlace = CodePlace { key: "gvisor", language: "exec", isolation: "isolation = 'gvisor'" };
+const VM: CodePlace = CodePlace { key: "vm", language: "exec", isolation: "isolation = 'vm'" };
 
-const LINES: [Line; 9] = [
+const LINES: [Line; 11] = [
     Line { key: "native", title: "native", place: NATIVE, entry: ("read", 1) },
     Line { key: "wasm", title: "wasm", place: WASM, entry: ("read", 1) },
     Line { key: "process", title: "process, shared memory", place: PROCESS, entry: ("read", 1) },
     Line { key: "process_socket", title: "process, unix socket", place: SOCKET, entry: ("read", 1) },
     Line { key: "container", title: "container, shared memory", place: CONTAINER, entry: ("read", 1) },
+    Line { key: "gvisor", title: "gvisor, shared memory", place: GVISOR, entry: ("read", 1) },
+    Line { key: "vm", title: "vm, shared memory", place: VM, entry: ("read", 1) },
     Line { key: "native_10", title: "native, 10 calls", place: NATIVE, entry: ("read", BATCH) },
     Line { key: "wasm_10", title: "wasm, 10 calls", place: WASM, entry: ("read", BATCH) },
     Line { key: "wasm_batch", title: "wasm, one batch of 10", place: WASM, entry: ("read_together", BATCH) },

@@ -74,7 +74,8 @@ pub fn modules() -> Vec<String> {
         format!("create or replace module {name} manifest $manifest${manifest}$manifest$ artifact native '{module}'")
     });
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let artifacts = [("wasm", WASM), ("exec", EXEC)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
+    let artifacts =
+        [("wasm", WASM), ("exec", EXEC), ("guest", EXEC)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
     let artifacts: String = artifacts.map(|(kind, bytes)| format!(" artifact {kind} '\\x{}'", hex(bytes))).collect();
     let own = (!artifacts.is_empty())
         .then(|| format!("create or replace module glass manifest $manifest${MANIFEST}$manifest${artifacts}"));

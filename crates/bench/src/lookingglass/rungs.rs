@@ -35,7 +35,7 @@ pub struct Rung {
 }
 
 /// All rungs.
-pub const RUNGS: [Rung; 10] = [
+pub const RUNGS: [Rung; 12] = [
     Rung { key: "interactive", title: "interactive", way: Way::Statements, set_up: nothing },
     Rung { key: "pipelined", title: "pipelined", way: Way::Pipelined, set_up: nothing },
     Rung { key: "stored_sql", title: "stored, SQL", way: Way::Call, set_up: in_sql },
@@ -44,6 +44,8 @@ pub const RUNGS: [Rung; 10] = [
     Rung { key: "process", title: "stored, process", way: Way::Call, set_up: process },
     Rung { key: "process_socket", title: "stored, process by socket", way: Way::Call, set_up: process_socket },
     Rung { key: "container", title: "stored, container", way: Way::Call, set_up: container },
+    Rung { key: "gvisor", title: "stored, gvisor", way: Way::Call, set_up: gvisor },
+    Rung { key: "vm", title: "stored, vm", way: Way::Call, set_up: vm },
     Rung { key: "plpgsql", title: "stored, PL/pgSQL", way: Way::Call, set_up: in_plpgsql },
     Rung { key: "plpython", title: "stored, PL/Python", way: Way::Call, set_up: in_plpython },
 ];
@@ -96,6 +98,16 @@ fn process_socket(control: &Control, target: &MeasuredServer) -> anyhow::Result<
 fn container(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
     let isolation = "isolation = 'container'";
     code::make(control, target, CodePlace { key: "container", language: "exec", isolation })
+}
+
+fn gvisor(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    let isolation = "isolation = 'gvisor'";
+    code::make(control, target, CodePlace { key: "gvisor", language: "exec", isolation })
+}
+
+fn vm(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
+    let isolation = "isolation = 'vm'";
+    code::make(control, target, CodePlace { key: "vm", language: "exec", isolation })
 }
 
 fn in_plpgsql(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {

@@ -19,9 +19,8 @@ pub fn runtimes() -> Arc<Runtimes> {
         Err(error) => missing(Level::Wasm, format!("the system refuses its memory: {error}")),
     };
     let workers = procs_worker::runtimes(WorkerConfig::default()).unwrap_or_else(|error| {
-        let levels = [Level::Process, Level::Container, Level::Gvisor];
+        let levels = [Level::Process, Level::Container, Level::Gvisor, Level::Vm];
         levels.map(|level| missing(level, format!("the system refuses a thread: {error}"))).into()
     });
-    let vm = missing(Level::Vm, "this server was built without it".to_owned());
-    Arc::new(Runtimes::new([native, wasm].into_iter().chain(workers).chain([vm]).collect()))
+    Arc::new(Runtimes::new([native, wasm].into_iter().chain(workers).collect()))
 }

@@ -1,7 +1,9 @@
-//! The suite, at every level that this machine has.
+//! The suite, at every level that this machine has. `OVERTAKE_RUNSC` names the `runsc` of level `gvisor`, unless it is
+//! in `PATH`.
 
 mod attacks;
 mod conform;
+mod machine;
 mod protocol;
 mod script;
 
@@ -48,11 +50,11 @@ fn subjects() -> &'static [Subject] {
     SUBJECTS.get_or_init(|| {
         let manifest = Arc::new(Manifest::parse(&code().manifest).expect("a manifest"));
         let mut all = Vec::new();
-        for level in [Level::Wasm, Level::Process, Level::Container] {
+        for level in [Level::Wasm, Level::Process, Level::Container, Level::Gvisor, Level::Vm] {
             let bytes = match level.artifact() {
                 ArtifactKind::Wasm => &code().wasm,
-                ArtifactKind::Exec => &code().executable,
-                ArtifactKind::Native | ArtifactKind::Guest => unreachable!("none of these levels"),
+                ArtifactKind::Exec | ArtifactKind::Guest => &code().executable,
+                ArtifactKind::Native => unreachable!("none of these levels"),
             };
             let Some(program) = load(level, bytes) else { continue };
             all.extend(level.channels().iter().map(|channel| Subject::new(level, *channel, &program, &manifest)));

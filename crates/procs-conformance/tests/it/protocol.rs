@@ -62,7 +62,7 @@ fn attack(level: Level, channel: Channel, name: &str, states: &[&str]) -> Result
 #[test]
 fn a_broken_protocol_is_an_error() {
     let mut all = Vec::new();
-    for level in [Level::Process, Level::Container] {
+    for level in [Level::Process, Level::Container, Level::Gvisor, Level::Vm] {
         for channel in level.channels() {
             for (name, states) in ATTACKS {
                 all.push((*name, format!("{level} over {channel}"), attack(level, *channel, name, states)));

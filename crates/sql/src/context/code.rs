@@ -87,7 +87,7 @@ impl IdleInstances for KeptInstances {
     fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool {
         let given = {
             let all = &mut self.0.locked_anyway().all;
-            let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact() == of;
+            let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact().shares_places(of);
             let at = all.iter().position(is_one);
             at.map(|at| all.remove(at))
         };

@@ -35,7 +35,8 @@ fn modules(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<(
 
 /// Adds the rows of `overtake.isolation_levels`.
 fn levels(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for (level, availability) in source.env.code.runtimes().levels() {
+    let runtimes = source.env.code.runtimes();
+    for (level, availability) in runtimes.levels() {
         let reason = match &availability {
             Availability::Ready => None,
             Availability::Missing(reason) => Some(reason),
@@ -44,6 +45,7 @@ fn levels(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()
             ("isolation", text(level.name())),
             ("available", yes(reason.is_none())),
             ("reason", or_null(reason, text)),
+            ("means", or_null(runtimes.means(level), text)),
             ("artifact", text(level.artifact().name())),
             ("channels", array(level.channels().iter().map(|channel: &Channel| text(channel.name())))),
         ]);
