@@ -46,6 +46,8 @@ fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, B
             "tpcc",
             "--crate-type",
             "bin",
+            "-C",
+            "lto=fat",
             "--extern",
             &format!("guest={library}"),
             "-o",

@@ -9,6 +9,7 @@ mod calls;
 mod code;
 mod drive;
 mod key_value;
+mod linked;
 mod neighbours;
 mod new_order;
 mod pairs;
@@ -115,6 +116,7 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     points(&mut report, arguments, &targets, round, stop)?;
     calls::measure(&mut report, (server_cpu, client_cpu), stop)?;
+    linked::measure(&mut report, scale, arguments.seed, client_cpu, stop)?;
     if 0 < arguments.pairs {
         // These servers end first: the pairs have the processor alone.
         drop(available);

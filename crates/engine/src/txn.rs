@@ -35,6 +35,7 @@ use crate::redo;
 use crate::schema::table::Table;
 use crate::txn::begin::{Begin, Isolation};
 use crate::txn::call::Calls;
+use crate::txn::lock::RowShared;
 use crate::txn::scratch::{Kind, Scratch};
 use crate::txn::serial::CommitRefusal;
 use core::cell::{BorrowMutError, Cell, RefCell, RefMut};
@@ -68,6 +69,8 @@ pub struct Txn<'e> {
     pub(crate) tables: Cell<u64>,
     /// Tables that it has announced to read.
     pub(crate) shared: Cell<SharedTables>,
+    /// Tables that it has locked in mode ROW SHARE or a stronger one, the last ones.
+    pub(crate) row_shared: Cell<RowShared>,
     /// Session of the transaction, if it has one: then it can wait.
     pub(crate) waiter: Option<&'e Arc<Waiter>>,
     /// True if this statement has been told to wait: it is undone, whatever it made of that.
@@ -210,6 +213,7 @@ impl<'e> Txn<'e> {
             sees_newest: Cell::new(false),
             tables: Cell::new(0),
             shared: Cell::new(SharedTables::NONE),
+            row_shared: Cell::default(),
             waiter: None,
             must_wait: Cell::new(false),
             is_taken_back: Cell::new(false),
@@ -285,6 +289,7 @@ impl<'e> Txn<'e> {
             sees_newest: Cell::new(false),
             tables: Cell::new(tables),
             shared: Cell::new(shared),
+            row_shared: Cell::default(),
             waiter: Some(waiter),
             must_wait: Cell::new(false),
             is_taken_back: Cell::new(false),

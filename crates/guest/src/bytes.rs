@@ -167,20 +167,29 @@ impl<'a> Reader<'a> {
             12 => Value::Literal(self.text()?),
             13 => {
                 let count = self.u32()?;
-                Value::Array((0..count).map(|_| self.value()).collect::<Result<_>>()?)
+                Value::Array(self.many(count, Reader::value)?)
             }
             _ => return Err(garbled()),
         })
     }
 
     pub(crate) fn values(&mut self, count: u16) -> Result<Vec<Value>> {
-        (0..count).map(|_| self.value()).collect()
+        self.many(u32::from(count), Reader::value)
     }
 
     /// Reads rows: arguments of an invocation, or what a cursor returns.
     pub(crate) fn rows(&mut self) -> Result<Vec<Vec<Value>>> {
         let count = self.u32()?;
         let width = self.u16()?;
-        (0..count).map(|_| self.values(width)).collect()
+        self.many(count, |reader| reader.values(width))
+    }
+
+    /// Reads so many of something. Each takes a byte or more, so the room made for them is bounded by what is there.
+    fn many<T>(&mut self, count: u32, one: impl Fn(&mut Reader<'a>) -> Result<T>) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity((count as usize).min(self.0.len()));
+        for _ in 0..count {
+            all.push(one(self)?);
+        }
+        Ok(all)
     }
 }

@@ -55,6 +55,9 @@ pub struct Executed {
     pub cursor: Option<Cursor>,
 }
 
+/// Bytes of a request for which there is room from the beginning.
+const REQUEST_BYTES: usize = 256;
+
 /// Database at the other end of a channel.
 pub trait Host {
     /// Sends a batch of calls, and returns the answers.
@@ -83,7 +86,7 @@ impl std::fmt::Debug for Call<'_> {
 
 impl<'h> Call<'h> {
     pub(crate) fn new(host: &'h mut dyn Host) -> Call<'h> {
-        Call { host, request: Vec::new(), arguments: Row::default(), emitted: Rows::default() }
+        Call { host, request: Vec::with_capacity(REQUEST_BYTES), arguments: Row::default(), emitted: Rows::default() }
     }
 
     /// Reads all arguments, as a tuple or as one value.

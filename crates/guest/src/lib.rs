@@ -45,7 +45,7 @@
 //! - calls of the database; a cursor fetches by a call, and a batch makes many: `call`, `cursor`, `batch`
 //! - entries: `module`
 //! - memory shared with the server: `shared`
-//! - WebAssembly and executables: `wasm`, `worker`
+//! - WebAssembly and executables: `heap`, `wasm`, `worker`
 
 mod batch;
 mod bytes;
@@ -53,6 +53,8 @@ mod call;
 mod cursor;
 mod decimal;
 mod error;
+#[cfg(target_arch = "wasm32")]
+mod heap;
 pub mod module;
 mod row;
 #[cfg(target_os = "linux")]

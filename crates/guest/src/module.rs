@@ -70,12 +70,20 @@ pub fn no_entry(entry: u32) -> Result<()> {
     Err(Error::new("39000", format!("the module has no entry {entry}")))
 }
 
-/// Runs an entry with these bytes of arguments. Returns the bytes of the result.
+/// Reads the bytes of arguments.
+///
+/// # Errors
+/// `39000`
+pub(crate) fn arguments(bytes: &[u8]) -> Result<Vec<Row>> {
+    Ok(Reader::new(bytes).rows()?.into_iter().map(Row::from).collect())
+}
+
+/// Runs an entry with these rows of arguments. Returns the bytes of the result.
 ///
 /// # Errors
 /// Those of the entry, after the database knows them.
-pub(crate) fn invoke<M: Module>(host: &mut dyn Host, entry: u32, arguments: &[u8]) -> Result<Vec<u8>> {
-    let error = match invoke_unraised::<M>(host, entry, arguments) {
+pub(crate) fn invoke<M: Module>(host: &mut dyn Host, entry: u32, arguments: Result<Vec<Row>>) -> Result<Vec<u8>> {
+    let error = match arguments.and_then(|rows| invoke_unraised::<M>(host, entry, rows)) {
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
@@ -93,8 +101,7 @@ pub(crate) fn raise(host: &mut dyn Host, error: &Error) -> Result<()> {
     Ok(())
 }
 
-fn invoke_unraised<M: Module>(host: &mut dyn Host, entry: u32, arguments: &[u8]) -> Result<Vec<u8>> {
-    let rows = Reader::new(arguments).rows()?.into_iter().map(Row::from).collect();
+fn invoke_unraised<M: Module>(host: &mut dyn Host, entry: u32, rows: Vec<Row>) -> Result<Vec<u8>> {
     let mut invocation = Invocation { call: Call::new(host), rows, result: Rows::default() };
     M::run(entry, &mut invocation)?;
     invocation.finish()

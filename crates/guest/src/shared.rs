@@ -31,6 +31,8 @@ const WORKER: u32 = 1;
 /// Bounds of the looks at the turn before the worker sleeps.
 const SPINS_MIN: u32 = 16;
 const SPINS_MAX: u32 = 4_096;
+/// Sleeps after which a worker that has given up spinning tries it again: at first, and when that is never worth it.
+const RETRY: (u32, u32) = (32, 1_024);
 
 const PROT_READ_WRITE: c_int = 1 | 2;
 const MAP_SHARED: c_int = 1;
@@ -62,6 +64,10 @@ pub(crate) struct Shared {
     is_in_machine: bool,
     /// Socket by which both sides wake each other where no futex reaches the server's kernel.
     doorbell: Option<UnixStream>,
+    /// Sleeps since the worker last spun as long as it may.
+    sleeps: u32,
+    /// Sleeps after which it does so again.
+    retry: u32,
 }
 
 impl Shared {
@@ -71,7 +77,8 @@ impl Shared {
         let base = unsafe { mmap(ptr::null_mut(), HEAD_BYTES + AREA_BYTES, PROT_READ_WRITE, MAP_SHARED, fd, 0) };
         let base = NonNull::new(base.cast::<u8>()).filter(|base| base.as_ptr().addr() != usize::MAX);
         let base = base.ok_or_else(io::Error::last_os_error)?;
-        let mut shared = Shared { base, spins: SPINS_MAX, is_in_machine: false, doorbell: None };
+        let mut shared =
+            Shared { base, spins: SPINS_MAX, is_in_machine: false, doorbell: None, sleeps: 0, retry: RETRY.0 };
         let place = shared.word(PLACE).load(Ordering::Relaxed);
         shared.is_in_machine = place == IN_MACHINE;
         shared.doorbell = (place == OTHER_KERNEL).then(|| socket(fd + 1));
@@ -124,15 +131,23 @@ impl Shared {
             }
             return;
         }
-        for _ in 0..self.spins {
+        // A few looks never see an answer that takes the server a moment, so their failure says nothing.
+        let is_retry = self.retry <= self.sleeps;
+        for _ in 0..if is_retry { SPINS_MAX } else { self.spins } {
             if self.word(TURN).load(Ordering::Acquire) == WORKER {
-                self.spins = (2 * self.spins).min(SPINS_MAX);
+                (self.spins, self.sleeps) = (if is_retry { SPINS_MAX } else { (2 * self.spins).min(SPINS_MAX) }, 0);
+                self.retry = RETRY.0;
                 return;
             }
             std::hint::spin_loop();
         }
         // A server on the same core cannot answer while this side spins.
         self.spins = (self.spins / 2).max(SPINS_MIN);
+        if is_retry {
+            (self.sleeps, self.retry) = (0, (2 * self.retry).min(RETRY.1));
+        } else {
+            self.sleeps += 1;
+        }
         self.word(WORKER_SLEEPS).store(1, Ordering::SeqCst);
         while self.word(TURN).load(Ordering::SeqCst) != WORKER {
             match &mut self.doorbell {

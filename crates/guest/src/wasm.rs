@@ -77,30 +77,36 @@ mod exported {
         AREA.0.get() as usize as i32
     }
 
-    /// Copies the first bytes of the area.
-    fn read(len: i32) -> Vec<u8> {
+    /// Returns the first bytes of the area.
+    ///
+    /// # Safety
+    /// They must not be used after the next [`write`] or call.
+    unsafe fn read<'a>(len: i32) -> &'a [u8] {
         let len = usize::try_from(len).unwrap_or(0).min(AREA_BYTES);
-        // SAFETY: the bytes lie within the area, and the server is not running.
-        unsafe { std::slice::from_raw_parts(AREA.0.get().cast::<u8>(), len) }.to_vec()
+        // SAFETY: the bytes lie within the area. Until the next write or call nobody changes them: the server is not
+        // running.
+        unsafe { std::slice::from_raw_parts(AREA.0.get().cast::<u8>(), len) }
     }
 
     /// Writes bytes into the area. Returns their number.
     fn write(bytes: &[u8]) -> i32 {
         let len = bytes.len().min(AREA_BYTES);
-        // SAFETY: the bytes fit the area, no reference to it exists, and the server is not running.
+        // SAFETY: the bytes fit the area, no reference to it is used any more, and the server is not running.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), AREA.0.get().cast::<u8>(), len) };
         len as i32
     }
 
-    /// Database at the other side of the import.
-    #[derive(Default)]
-    struct Importer(Vec<u8>);
+    /// Database at the other side of the import. Whoever has it borrowed uses the area.
+    struct Importer;
 
     impl Host for Importer {
         fn exchange(&mut self, request: &[u8]) -> Result<&[u8]> {
             // The server does not return after an error of a call: it drops the module.
-            self.0 = read(overtake_call(write(request)));
-            Ok(&self.0)
+            let len = overtake_call(write(request));
+            // SAFETY: the answer is borrowed from the importer, without which there is no other call; and the result of
+            // the invocation is written after its end. The hook of a panic makes a call of its own, after which nothing
+            // reads the answer: the module is not entered again.
+            Ok(unsafe { read(len) })
         }
     }
 
@@ -110,10 +116,12 @@ mod exported {
             std::panic::set_hook(Box::new(|panic| {
                 // The error ends the invocation, so the panic needs no trap of its own.
                 let error = Error::new("38000", panic.to_string());
-                let _ = module::raise(&mut Importer::default(), &error);
+                let _ = module::raise(&mut Importer, &error);
             }));
         });
-        match module::invoke::<M>(&mut Importer::default(), entry as u32, &read(len)) {
+        // SAFETY: the arguments are read before the first call.
+        let arguments = module::arguments(unsafe { read(len) });
+        match module::invoke::<M>(&mut Importer, entry as u32, arguments) {
             Ok(result) => write(&result),
             Err(_) => -1,
         }

@@ -3,7 +3,8 @@
 use crate::bytes::{AREA_BYTES, shortened};
 use crate::call::Host;
 use crate::error::{Error, Result};
-use crate::module::{Module, invoke};
+use crate::module::{Module, arguments, invoke};
+use crate::row::Row;
 use crate::shared::{Shared, socket};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -155,14 +156,12 @@ fn answer<'l>(link: &'l mut Link, request: &[u8]) -> std::result::Result<&'l [u8
 
 fn serve<M: Module>(mut link: Link) -> io::Result<()> {
     link.send(kind::READY, &[])?;
-    let mut arguments = Vec::new();
     while let Some((kind, entry, contents)) = link.receive()? {
         if kind != kind::INVOKE {
             return Err(io::Error::other(format!("message {kind} instead of an invocation")));
         }
-        arguments.clear();
-        arguments.extend_from_slice(contents);
-        match run::<M>(&mut link, entry, &arguments) {
+        let arguments = arguments(contents);
+        match run::<M>(&mut link, entry, arguments) {
             Ok(result) => link.send(kind::RETURN, &result)?,
             Err(message) => link.send(kind::FAIL, shortened(&message).as_bytes())?,
         }
@@ -171,7 +170,7 @@ fn serve<M: Module>(mut link: Link) -> io::Result<()> {
 }
 
 /// Runs an entry. A panic is an error with its message.
-fn run<M: Module>(link: &mut Link, entry: u32, arguments: &[u8]) -> std::result::Result<Vec<u8>, String> {
+fn run<M: Module>(link: &mut Link, entry: u32, arguments: Result<Vec<Row>>) -> std::result::Result<Vec<u8>, String> {
     let mut server = Server { link, end: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| invoke::<M>(&mut server, entry, arguments)));
     match (outcome, server.end) {

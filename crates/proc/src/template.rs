@@ -39,7 +39,7 @@ macro_rules! guest {
 
 /// The library of Rust, which no registry has.
 const GUEST: &[TemplateFile] = guest![
-    "lib", "batch", "bytes", "call", "cursor", "decimal", "error", "module", "row", "shared", "value", "wasm",
+    "lib", "batch", "bytes", "call", "cursor", "decimal", "error", "heap", "module", "row", "shared", "value", "wasm",
     "worker",
 ];
 

@@ -4,7 +4,6 @@
 //! before anything in it is looked at.
 
 use crate::shared::SharedMemory;
-use crate::system;
 use procs::Channel;
 use procs::abi::MessageKind;
 use procs::ends;
@@ -41,12 +40,14 @@ struct Spin {
     us: u32,
     /// Waits since spinning was given up.
     skipped: u32,
+    /// Hosts that may spin at once.
     at_once_max: usize,
 }
 
 impl Spin {
     fn new() -> Spin {
-        Spin { us: SPIN_US.0, skipped: 0, at_once_max: system::processors() / 2 }
+        // Nobody spins while the worker starts.
+        Spin { us: SPIN_US.0, skipped: 0, at_once_max: 0 }
     }
 
     /// Spins until `is_done`. Returns false if it has not come true.
@@ -121,6 +122,14 @@ impl HostChannel {
                 Some((HostChannel::Socket(host), worker.into(), None))
             }
         })
+    }
+
+    /// Says on how many processors this thread and the worker may run: on one, neither can answer while the other spins.
+    pub(crate) fn runs_on(&mut self, processors: usize) {
+        match self {
+            HostChannel::Shared(_, SpinState(spin)) => spin.at_once_max = processors / 2,
+            HostChannel::Socket(_) => {}
+        }
     }
 
     /// Sends a message, whose contents fit the area.

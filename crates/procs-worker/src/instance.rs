@@ -186,7 +186,10 @@ impl WorkerInstance {
             deadline.map_or(Ok(()), |deadline| deadline.look()).map_err(|_| not_ready(start_max))
         });
         match received? {
-            MessageKind::Ready => Ok(instance),
+            MessageKind::Ready => {
+                instance.channel.runs_on(instance.watched.worker.processors());
+                Ok(instance)
+            }
             other => Err(unexpected(other)),
         }
     }

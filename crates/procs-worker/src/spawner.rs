@@ -129,6 +129,11 @@ impl Worker {
         self.process.as_ref().and_then(|process| system::exit_of(&process.descriptor, false).ok().flatten())
     }
 
+    /// Number of processors on which the process or this thread may run.
+    pub(crate) fn processors(&self) -> usize {
+        self.process.as_ref().map_or(1, |process| system::processors_with(process.pid))
+    }
+
     /// Returns true if the kernel has killed the process for its memory.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         let group = self.process.as_ref().and_then(|process| process.group.as_ref());

@@ -125,9 +125,23 @@ pub(crate) fn wait_for_input(file: &impl AsRawFd, time: Duration) -> bool {
     unsafe { libc::poll(list.as_mut_ptr(), 1, ms) == 1 }
 }
 
-/// Number of processors that this process may use.
-pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// Returns the processors on which a process may run; 0 is this thread. None if there are too many to tell.
+fn processors_of(process: libc::pid_t) -> Option<libc::cpu_set_t> {
+    // SAFETY: a set of bits, which may all be zero.
+    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: writes no more than the size of the set.
+    let result = unsafe { libc::sched_getaffinity(process, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    checked(result).ok().map(|_| set)
+}
+
+/// Number of processors on which this thread or a process may run.
+pub(crate) fn processors_with(process: libc::pid_t) -> usize {
+    let (Some(own), Some(other)) = (processors_of(0), processors_of(process)) else {
+        return std::thread::available_parallelism().map_or(1, usize::from);
+    };
+    // SAFETY: the numbers are below the size of the sets.
+    let is_there = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &own) || libc::CPU_ISSET(*cpu, &other) };
+    (0..libc::CPU_SETSIZE as usize).filter(is_there).count()
 }
 
 /// Returns true if core dumps of this process are allowed.

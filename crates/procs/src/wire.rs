@@ -114,7 +114,7 @@ fn rows_of(
             return Err(garbled("several rows without columns"));
         }
         pulse::tick(pulse::ITEM)?;
-        each(columns.iter().map(|column| reader.datum(*column)).collect::<SqlResult<_>>()?)?;
+        each(values(reader, columns)?)?;
     }
     Ok(())
 }
@@ -152,7 +152,11 @@ pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>)
 }
 
 fn values(reader: &mut WireReader<'_>, of: &[SqlType]) -> SqlResult<Vec<Datum>> {
-    of.iter().map(|one| reader.datum(*one)).collect()
+    let mut all = Vec::with_capacity(of.len());
+    for one in of {
+        all.push(reader.datum(*one)?);
+    }
+    Ok(all)
 }
 
 /// Reads a byte of flags, of which only bit 0 is known.

@@ -9,7 +9,8 @@
 //! - execution and its report: `explain`, `analytics`
 //! - planning: `rewrite`, `planner`
 //! - texts: `copy`, `bind`
-//! - bodies of routines: `routine`, `code`
+//! - bodies of routines: `routine`
+//! - statements of stored code: `code::keyed`, `code`
 
 pub mod analytics;
 pub mod bind;

@@ -16,6 +16,7 @@ use procs_wasm::{WasmConfig, WasmRuntime};
 use procs_worker::WorkerConfig;
 use settings::Connect;
 use sql::session::{Database, Session, Statement, Step};
+use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -174,25 +175,35 @@ fn of_block(session: &mut Session, call: &Arc<Statement>, keys: usize, block: us
     for number in 0..CALLS as usize {
         let first = (block * CALLS as usize + number) * keys;
         let values: Vec<Datum> = (first..first + keys).map(key).collect();
-        execute(session, call, vec![Datum::Array(values.into())])?;
+        execute(session, call, vec![Datum::Array(values.into())]).map_err(told)?;
     }
     Ok(begun.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS))
 }
 
 fn run(session: &mut Session, text: &str) -> anyhow::Result<()> {
     let statement = session.prepare(text, &[]).map_err(|error| anyhow::anyhow!("{error}"))?;
-    execute(session, &statement, Vec::new())
+    execute(session, &statement, Vec::new()).map_err(told)
 }
 
-fn execute(session: &mut Session, statement: &Arc<Statement>, values: Vec<Datum>) -> anyhow::Result<()> {
-    let ended = |error: statement::SqlError| anyhow::anyhow!("{error}: {}", error.detail_text().unwrap_or_default());
-    let mut portal = session.bind(statement, values).map_err(ended)?;
-    loop {
-        match session.execute(&mut portal).map_err(ended)? {
-            Step::Parked(parked) => parked.wait(),
-            Step::Done(_) => break,
-            Step::CopyIn(_) | Step::CopyOut(_) => anyhow::bail!("COPY is not expected"),
+fn told(error: SqlError) -> anyhow::Error {
+    anyhow::anyhow!("{error}: {}", error.detail_text().unwrap_or_default())
+}
+
+/// Runs a prepared statement to its end, in a transaction of its own.
+///
+/// # Errors
+/// Those of the statement; the session can go on.
+pub fn execute(session: &mut Session, statement: &Arc<Statement>, values: Vec<Datum>) -> SqlResult<()> {
+    let run = |session: &mut Session| {
+        let mut portal = session.bind(statement, values)?;
+        loop {
+            match session.execute(&mut portal)? {
+                Step::Parked(parked) => parked.wait(),
+                Step::Done(_) => return Ok(()),
+                Step::CopyIn(_) | Step::CopyOut(_) => return Err(SqlError::unsupported("COPY")),
+            }
         }
-    }
-    session.sync().map_err(ended)
+    };
+    let ran = run(session);
+    ran.and(session.sync())
 }

@@ -29,6 +29,11 @@ use std::sync::Arc;
 /// it again.
 const OUTLAST_NS: u64 = 30_000;
 
+/// Tables that a transaction has locked in mode ROW SHARE or a stronger one, the last first: a hint, as short as a search
+/// of it is worth it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowShared([Option<u32>; 4]);
+
 /// Locks that are not in the lock table, as seen by a thread that walks. A table that is not found is dropped, and none
 /// of the transactions that might have its rows is left.
 struct Elsewhere<'a> {
@@ -593,7 +598,7 @@ impl Txn<'_> {
     pub(crate) fn lock_place(&self, table: &Table, row: RowId, mode: RowLock, wait: Wait) -> Result<Option<usize>> {
         self.inner.assert_own(table);
         self.check_writable()?;
-        if !self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)? {
+        if !self.row_share(table, wait)? {
             return Ok(None);
         }
         table.check_in_use()?;
@@ -633,6 +638,21 @@ impl Txn<'_> {
         Ok(has_waited)
     }
 
+    /// Locks the table in mode ROW SHARE. A transaction that locks many rows asks once for most of them.
+    fn row_share(&self, table: &Table, wait: Wait) -> Result<bool> {
+        let RowShared(known) = self.row_shared.get();
+        if known.contains(&Some(table.id)) {
+            self.check_active()?;
+            return Ok(true);
+        }
+        let is_locked = self.acquire(table, Key::Table(table.id), Mode::ROW_SHARE, wait)?;
+        if is_locked {
+            let [first, second, third, _] = known;
+            self.row_shared.set(RowShared([Some(table.id), first, second, third]));
+        }
+        Ok(is_locked)
+    }
+
     /// Locks a table. As in PostgreSQL, a read-only transaction may take any lock: it changes nothing by that.
     ///
     /// # Errors
@@ -641,7 +661,11 @@ impl Txn<'_> {
         self.inner.assert_own(table);
         let _call = self.call();
         let (key, mode) = (Key::Table(table.id), Mode::table(mode));
-        if self.acquire(table, key, mode, wait)? { Ok(()) } else { Err(Error::LockNotAvailable(key.wanted(mode))) }
+        let is_locked = match mode {
+            Mode::ROW_SHARE => self.row_share(table, wait)?,
+            mode => self.acquire(table, key, mode, wait)?,
+        };
+        if is_locked { Ok(()) } else { Err(Error::LockNotAvailable(key.wanted(mode))) }
     }
 
     /// Returns the newest committed state of the row, or our own.
@@ -661,6 +685,7 @@ impl Txn<'_> {
         let held = self.held();
         let Inner { locks, registry, .. } = self.inner;
         let elsewhere = self.inner.elsewhere(held);
+        self.row_shared.take();
         for (key, mode) in scratch.locks.drain(from..).rev() {
             locks.release(registry, &elsewhere, held.owner(), key, mode);
         }

@@ -328,11 +328,16 @@ impl EngineCalls for CodeCalls<'_, '_> {
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
         let call = self.table_call(table, TableCall::Get { locks })?;
         let mut is_found = false;
-        self.command(&call, key, |run| {
-            run.body_rows(&call.statement, &mut |row| {
-                is_found = true;
-                each(row)
-            })
+        let mut each = |row: &[Datum]| {
+            is_found = true;
+            each(row)
+        };
+        self.command(&call, key, |run| match &call.keyed {
+            Some(read) => {
+                run.begin_body(&call.statement)?;
+                run.keyed_row(read, &mut each).map(drop)
+            }
+            None => run.body_rows(&call.statement, &mut each).map(drop),
         })?;
         self.count(is_found.into())?;
         Ok(is_found)

@@ -14,13 +14,12 @@ use std::sync::Arc;
 use types::datum::Datum;
 
 impl Run<'_> {
-    /// Inserts the row, or takes the conflict action. `meets_others` is true if other parts of the statement change
-    /// rows, too.
+    /// Inserts the row, or takes the conflict action. `remembers` is true if the statement may meet the row again.
     pub(super) fn insert_or(
         &self,
         table: &TableInfo,
         row: &[Datum],
-        (conflict, meets_others): (&OnConflict, bool),
+        (conflict, remembers): (&OnConflict, bool),
         rules: Option<&Arc<ConstraintRules>>,
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<()> {
@@ -36,14 +35,14 @@ impl Run<'_> {
                     }
                     return Ok(());
                 };
-                if self.update_instead(table, row, (at, id), (update, rules), note)? {
+                if self.update_instead(table, row, (at, id, remembers), (update, rules), note)? {
                     return Ok(());
                 }
                 continue;
             }
             match self.insert(table, row) {
                 Ok(id) => {
-                    if conflict.update.is_some() || meets_others {
+                    if remembers {
                         self.is_first(table, id);
                     }
                     if let Some(rules) = rules {
@@ -88,11 +87,11 @@ impl Run<'_> {
         &self,
         table: &TableInfo,
         row: &[Datum],
-        (at, id): (usize, RowId),
+        (at, id, remembers): (usize, RowId, bool),
         (update, rules): (&ConflictUpdate, Option<&Arc<ConstraintRules>>),
         note: &mut dyn FnMut(&[Datum]) -> SqlResult<()>,
     ) -> SqlResult<bool> {
-        if !self.is_first(table, id) {
+        if remembers && !self.is_first(table, id) {
             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
             return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(
                 "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",

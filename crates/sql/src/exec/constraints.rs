@@ -77,7 +77,7 @@ impl Run<'_> {
     }
 
     fn event(&self, rules: &Arc<ConstraintRules>, table: u32, what: ConstraintEventKind) {
-        self.changes.events.borrow_mut().push_back(ConstraintEvent { rules: Arc::clone(rules), table, what });
+        self.changes().events.borrow_mut().push_back(ConstraintEvent { rules: Arc::clone(rules), table, what });
     }
 
     /// Notes an inserted row.
@@ -132,8 +132,9 @@ impl Run<'_> {
 
     /// Checks all changes of the statement, and those that their actions make.
     pub(super) fn look_after(&self) -> SqlResult<()> {
+        let Some(changes) = self.changes.get() else { return Ok(()) };
         loop {
-            let Some(ConstraintEvent { rules, table, what }) = self.changes.events.borrow_mut().pop_front() else {
+            let Some(ConstraintEvent { rules, table, what }) = changes.events.borrow_mut().pop_front() else {
                 return Ok(());
             };
             self.goes_on()?;

@@ -149,9 +149,9 @@ impl Run<'_> {
         // A row may reference a later row of the same table. All other foreign keys are checked now, so that only one
         // piece's are kept.
         if !is_all && own.is_some_and(TableRules::refers_to_itself) {
-            return Ok((state, self.changes.events.take().into()));
+            return Ok((state, self.changes().events.take().into()));
         }
-        self.changes.events.borrow_mut().extend(later.iter().cloned());
+        self.changes().events.borrow_mut().extend(later.iter().cloned());
         self.look_after()?;
         Ok((state, Vec::new()))
     }

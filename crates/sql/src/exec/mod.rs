@@ -15,6 +15,7 @@ pub(crate) mod copy;
 mod expr;
 mod hash_table;
 mod joins;
+mod keyed;
 mod memo;
 mod order;
 mod probe;
@@ -41,7 +42,7 @@ use query::rows::{BYTES_MAX, Rows as Batch, bytes_of, too_much};
 use statement::bulk::Bulk;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::{MemoryUse, RunHoldings};
-use std::cell::{Cell, LazyCell, RefCell};
+use std::cell::{Cell, LazyCell, OnceCell, RefCell};
 use std::iter;
 use std::ops::ControlFlow;
 use types::Kind;
@@ -74,8 +75,8 @@ pub(crate) struct Run<'a> {
     pub(crate) advised: &'a AdvisoryState,
     /// Rows made, and bytes kept.
     pub(crate) spent: RunUsage,
-    /// Changes of the run. Most runs need no such state, so that it is made when it is used.
-    pub(crate) changes: LazyCell<Box<RunChanges>>,
+    /// Changes of the run. Most runs need no such state, so that it is made when something is noted.
+    pub(crate) changes: OnceCell<Box<RunChanges>>,
     /// Results that are used repeatedly.
     pub(crate) memo: LazyCell<Box<Memo>>,
     /// Local values of the expressions under way, the innermost last.
@@ -254,8 +255,8 @@ impl Run<'_> {
     /// Returns a run like this one, for a part of the statement.
     pub(crate) fn again(&self) -> Run<'_> {
         let Run { txn, parameters, env, catalog, path, definitions, numbers, advised, probe, .. } = *self;
-        let (spent, locals, ready) = Default::default();
-        let (changes, memo) = (LazyCell::new(Box::default as fn() -> _), LazyCell::new(Box::default as fn() -> _));
+        let (spent, locals, ready, changes) = Default::default();
+        let memo = LazyCell::new(Box::default as fn() -> _);
         Run {
             txn,
             parameters,
@@ -280,15 +281,26 @@ impl Run<'_> {
     /// An error that [`moves`] the statement, if the table was redefined since it was bound.
     pub(crate) fn hold(&self, table: &TableInfo, hold: Hold) -> SqlResult<()> {
         let key = (table.oid, hold);
-        if self.changes.held.borrow().contains(&key) {
+        if self.changes.get().is_some_and(|changes| changes.held.borrow().contains(&key)) {
             return Ok(());
         }
-        hold.take(self.txn, table)?;
-        if table.is_retired() {
-            return Err(SqlError::again(RetryReason::Moved));
-        }
-        self.changes.held.borrow_mut().push(key);
+        self.hold_once(table, hold)?;
+        self.changes().held.borrow_mut().push(key);
         Ok(())
+    }
+
+    /// Locks a table that the statement uses, until the end of the transaction. Once in a run: it is not remembered.
+    ///
+    /// # Errors
+    /// As [`Run::hold`].
+    pub(crate) fn hold_once(&self, table: &TableInfo, hold: Hold) -> SqlResult<()> {
+        hold.take(self.txn, table)?;
+        if table.is_retired() { Err(SqlError::again(RetryReason::Moved)) } else { Ok(()) }
+    }
+
+    /// Returns the changes of the run, to note something.
+    fn changes(&self) -> &RunChanges {
+        self.changes.get_or_init(Box::default)
     }
 
     /// Evaluates an expression over one row alone.

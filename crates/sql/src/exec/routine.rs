@@ -160,14 +160,7 @@ impl Run<'_> {
     /// Runs a statement of a body. Passes its rows to `each` if they are the result. Returns the number of rows that it
     /// has changed; `None` for a query.
     pub(super) fn body_rows(&self, statement: &BodyStatement, each: &mut RowSink<'_>) -> SqlResult<Option<u64>> {
-        for one in &statement.uses {
-            self.hold(&one.table, one.hold)?;
-        }
-        if !self.txn.reads_latest() {
-            for table in &statement.tables {
-                self.txn.try_share_table(&table.table)?;
-            }
-        }
+        self.begin_body(statement)?;
         match &statement.work {
             BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => {
                 let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
@@ -186,6 +179,19 @@ impl Run<'_> {
                 Ok(Some(changed.rows))
             }
         }
+    }
+
+    /// Takes the locks with which a statement of a body begins.
+    pub(super) fn begin_body(&self, statement: &BodyStatement) -> SqlResult<()> {
+        for one in &statement.uses {
+            self.hold_once(&one.table, one.hold)?;
+        }
+        if !self.txn.reads_latest() {
+            for table in &statement.tables {
+                self.txn.try_share_table(&table.table)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn run_of_body<'r>(&'r self, parameters: &'r [Datum]) -> Run<'r> {

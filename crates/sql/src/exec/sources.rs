@@ -17,6 +17,9 @@ use types::datum::Datum;
 use types::ops::mistyped;
 use types::{Kind, SqlType};
 
+/// Maximum number of columns of a key that is kept on the stack.
+const NARROW_KEY_MAX: usize = 4;
+
 /// Evaluated keys of an [`Access`].
 pub(super) enum AccessKeys<'r> {
     All,
@@ -89,9 +92,25 @@ impl<'a> Run<'a> {
             let mut buffer = Vec::new();
             return Ok(self.txn.get(&table.table, index, &[store(&value, column, &mut buffer)?])?);
         }
-        let Some(values) = self.key_values(table, index, key, rows)? else { return Ok(None) };
-        let mut buffers = vec![Vec::new(); values.len()];
-        Ok(self.txn.get(&table.table, index, &stored(table, index, &values, &mut buffers)?)?)
+        if NARROW_KEY_MAX < key.len() {
+            let Some(values) = self.key_values(table, index, key, rows)? else { return Ok(None) };
+            let mut buffers = vec![Vec::new(); values.len()];
+            return Ok(self.txn.get(&table.table, index, &stored(table, index, &values, &mut buffers)?)?);
+        }
+        let mut values = [const { Datum::Null }; NARROW_KEY_MAX];
+        for (at, (KeyValue { value, kind }, place)) in key.iter().zip(&mut values).enumerate() {
+            let found = self.key_value(self.value(value, rows)?, *kind, kind_of(table, index, at))?;
+            let Some(found) = found else { return Ok(None) };
+            *place = found;
+        }
+        let mut buffers = [const { Vec::new() }; NARROW_KEY_MAX];
+        let mut places = [Value::Null; NARROW_KEY_MAX];
+        for (at, ((value, buffer), place)) in
+            values.iter().zip(&mut buffers).zip(&mut places).take(key.len()).enumerate()
+        {
+            *place = store(value, kind_of(table, index, at), buffer)?;
+        }
+        Ok(self.txn.get(&table.table, index, &places[..key.len()])?)
     }
 
     /// Evaluates the keys of a scan; `None` if no row can match.

@@ -95,18 +95,18 @@ impl Run<'_> {
 
     fn once(&self, modify: &Arc<Modify>) -> SqlResult<ReturnedRows> {
         let key = Arc::as_ptr(modify);
-        if let Some(returned) = self.changes.returned.borrow().get(&key) {
+        if let Some(returned) = self.changes().returned.borrow().get(&key) {
             return Ok(Rc::clone(returned));
         }
         let returned = Rc::new(self.change(modify, true)?.returned);
-        self.changes.returned.borrow_mut().insert(key, Rc::clone(&returned));
+        self.changes().returned.borrow_mut().insert(key, Rc::clone(&returned));
         Ok(returned)
     }
 
     /// Fixes the state that all parts of the statement see.
     fn begin(&self, with: &[Arc<Modify>]) -> SqlResult<()> {
         if !with.is_empty() {
-            self.changes.with.replace(with.to_vec());
+            self.changes().with.replace(with.to_vec());
         }
         Ok(self.txn.hold_command()?)
     }
@@ -114,7 +114,8 @@ impl Run<'_> {
     /// Runs changes in `WITH` that the condition or new values may read. That must be done before this statement
     /// claims a row, since no rows may be changed meanwhile.
     fn run_those_before(&self, modify: &Modify) -> SqlResult<()> {
-        let with = self.changes.with.borrow().clone();
+        let Some(changes) = self.changes.get() else { return Ok(()) };
+        let with = changes.with.borrow().clone();
         if with.is_empty() || !modify.change.has_query() {
             return Ok(());
         }
@@ -166,11 +167,15 @@ impl Run<'_> {
                         self.inserted(rules, table, id);
                     }
                     if meets_others {
-                        self.changes.seen.borrow_mut().insert((table.oid, id));
+                        self.changes().seen.borrow_mut().insert((table.oid, id));
                     }
                     note(row)
                 }
-                Some(conflict) => self.insert_or(table, row, (conflict, meets_others), rules.as_ref(), &mut note),
+                Some(conflict) => {
+                    let is_one = matches!(input, Plan::Values(rows) if rows.len() == 1);
+                    let remembers = meets_others || (conflict.update.is_some() && !is_one);
+                    self.insert_or(table, row, (conflict, remembers), rules.as_ref(), &mut note)
+                }
             })?,
             // A join, or another part of the statement, may choose a row again: only its first change counts.
             Change::Update { target, assignments, rules } => {
@@ -228,17 +233,19 @@ impl Run<'_> {
 
     /// Notes that the statement changes the row; returns false if it did so before.
     pub(super) fn is_first(&self, table: &TableInfo, id: RowId) -> bool {
-        self.changes.seen.borrow_mut().insert((table.oid, id))
+        self.changes().seen.borrow_mut().insert((table.oid, id))
     }
 
     /// Returns true if the statement has changed the row.
     pub(super) fn has_changed(&self, table: &TableInfo, id: RowId) -> bool {
-        self.changes.seen.borrow().contains(&(table.oid, id))
+        self.changes.get().is_some_and(|changes| changes.seen.borrow().contains(&(table.oid, id)))
     }
 
     /// Forgets a row that was not changed after all: the condition may hold for another row of the join.
     pub(super) fn forget(&self, table: &TableInfo, id: RowId) {
-        self.changes.seen.borrow_mut().remove(&(table.oid, id));
+        if let Some(changes) = self.changes.get() {
+            changes.seen.borrow_mut().remove(&(table.oid, id));
+        }
     }
 
     /// Checks the constraints of the row by itself.

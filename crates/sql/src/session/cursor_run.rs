@@ -22,7 +22,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse::{self, Watch};
 use statement::stack;
 use statement::stream::Stream;
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
@@ -134,7 +134,7 @@ impl CursorRun {
                 numbers: &numbers,
                 advised,
                 spent: RunUsage::default(),
-                changes: LazyCell::new(Box::default),
+                changes: OnceCell::new(),
                 memo: LazyCell::new(Box::default),
                 locals: Default::default(),
                 ready: Default::default(),

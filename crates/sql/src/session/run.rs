@@ -13,7 +13,7 @@ use engine::{AdvisoryScope, Txn, Wait};
 use query::plan::Hold;
 use statement::error::{SqlError, SqlResult};
 use statement::pulse::{self, Watch};
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::sync::Arc;
 use types::datum::Datum;
 use types::forms::Forms;
@@ -236,7 +236,7 @@ impl Session {
                 numbers,
                 advised,
                 spent: spent(),
-                changes: LazyCell::new(Box::default),
+                changes: OnceCell::new(),
                 memo: LazyCell::new(Box::default),
                 locals: Default::default(),
                 ready: Default::default(),
