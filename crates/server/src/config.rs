@@ -23,6 +23,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Directory and number of the unix socket `.s.PGSQL.NUMBER`; 0 stands for the port of the first address.
     pub unix: Option<(PathBuf, u16)>,
+    /// Path of the unix socket at which clients of this machine get memory to share.
+    pub shared: Option<PathBuf>,
     /// Address at which metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
     /// Further metrics, in Prometheus' text format.
@@ -75,6 +77,7 @@ impl Default for Config {
         Config {
             listen: Vec::new(),
             unix: None,
+            shared: None,
             metrics: None,
             more_metrics: Arc::new(String::new),
             // At least two threads: one may be held up by a statement that was taken to be short.

@@ -74,6 +74,10 @@ impl Config {
             directory if Path::new(directory).is_dir() => Some((PathBuf::from(directory), port)),
             other => return Err(OptionError::new(format!("unix_socket_directories: \"{other}\" is no directory"))),
         };
+        let shared = match settings.get("overtake.listen_shared") {
+            "" => None,
+            path => Some(PathBuf::from(path)),
+        };
         let metrics = match settings.get("overtake.metrics") {
             "" => None,
             text => match text.parse() {
@@ -89,6 +93,7 @@ impl Config {
         Ok(Config {
             listen: addresses(settings.get("listen_addresses"), port)?,
             unix,
+            shared,
             metrics,
             network_threads,
             // A number that does not fit falls back to 1, not to "no limit".

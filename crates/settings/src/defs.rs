@@ -407,6 +407,12 @@ pub static DEFS: &[SettingDef] = &[
         "Whether the server process behind that runs a transaction of class low has a lower processor priority meanwhile.",
     ),
     server(
+        "overtake.listen_shared",
+        "",
+        ValueType::Text,
+        "Sets the path of the Unix-domain socket for clients that share memory with the server; none if empty.",
+    ),
+    server(
         "overtake.lock_priority",
         "not-running",
         ValueType::OneOf(&["none", "priority-queue", "pow", "not-running"]),

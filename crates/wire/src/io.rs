@@ -1,7 +1,8 @@
-//! Byte streams of all kinds, beneath a connection.
+//! Byte streams of all kinds, beneath a connection. [`Io`] is the interface of transports: the protocol sees bytes only.
 
 use bytes::Bytes;
 use socket2::SockRef;
+use stage::Transport;
 use std::io;
 use std::mem;
 use std::net::SocketAddr;
@@ -28,8 +29,13 @@ pub enum Peer {
     Unix(Option<i32>),
 }
 
-/// Byte stream of any kind.
+/// Transport of a connection: a stream of bytes of any kind.
+///
+/// Dropping it closes the connection. A shutdown tells the peer that nothing more is written; reads go on.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Returns the kind of the stream, for the stage clock.
+    fn transport(&self) -> Transport;
+
     /// Returns the peer of the stream.
     fn peer(&self) -> Peer {
         Peer::Unknown
@@ -47,6 +53,10 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
 }
 
 impl Io for TcpStream {
+    fn transport(&self) -> Transport {
+        Transport::Tcp
+    }
+
     fn limit_silence(&self, limit: Option<Duration>) {
         // A system without this option has its own limit.
         let _ = SockRef::from(self).set_tcp_user_timeout(limit);
@@ -65,6 +75,10 @@ impl Io for TcpStream {
 }
 
 impl Io for UnixStream {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
     fn peer(&self) -> Peer {
         let pid = self.peer_cred().ok().and_then(|peer| peer.pid());
         Peer::Unix(pid.filter(|&pid| 0 < pid))
@@ -76,6 +90,10 @@ impl Io for UnixStream {
 }
 
 impl Io for TlsStream<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Tls
+    }
+
     fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
         *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
@@ -84,6 +102,10 @@ impl Io for TlsStream<Box<dyn Io>> {
 }
 
 impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Tls
+    }
+
     fn limit_silence(&self, limit: Option<Duration>) {
         self.get_ref().0.limit_silence(limit);
     }
@@ -101,6 +123,10 @@ impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
 
 /// Placeholder for a stream that is elsewhere at the moment.
 impl Io for Empty {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
@@ -140,6 +166,10 @@ impl AsyncWrite for Reread {
 }
 
 impl Io for Reread {
+    fn transport(&self) -> Transport {
+        self.rest.transport()
+    }
+
     fn peer(&self) -> Peer {
         self.rest.peer()
     }

@@ -384,6 +384,10 @@ mod tests {
     }
 
     impl Io for Silent {
+        fn transport(&self) -> stage::Transport {
+            stage::Transport::Unix
+        }
+
         fn limit_silence(&self, limit: Option<Duration>) {
             *self.1.lock().expect("nobody fails") = limit;
         }

@@ -24,6 +24,10 @@ struct Counts {
 struct Counted(DuplexStream, Arc<Counts>);
 
 impl Io for Counted {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
     fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
