@@ -3,7 +3,7 @@
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
 use crate::admission::Admission;
-use crate::network::ThreadStart;
+use crate::network::{NetworkInterface, ThreadStart};
 use crate::rules::HbaRule;
 use crate::stats::Stats;
 use crate::workers::{Dispatch, Workers};
@@ -31,6 +31,8 @@ pub struct Config {
     pub more_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Number of threads that read the network.
     pub network_threads: usize,
+    /// Interface of the kernel by which they read and write TCP.
+    pub network: NetworkInterface,
     /// First step of each of these threads.
     pub network_begun: ThreadStart,
     /// First step of threads to which statements are lent that may be long. They start in the scheduling class of the
@@ -82,6 +84,7 @@ impl Default for Config {
             more_metrics: Arc::new(String::new),
             // At least two threads: one may be held up by a statement that was taken to be short.
             network_threads: crate::workers::processors().max(2),
+            network: NetworkInterface::default(),
             network_begun: Arc::new(|| {}),
             lent_begun: Arc::new(|| {}),
             below_begun: Arc::new(|| {}),

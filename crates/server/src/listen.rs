@@ -184,8 +184,8 @@ impl<D: Service> Server<D> {
             }
         }
         drop(sender);
-        let network =
-            Network::start(shared.config.network_threads, &shared.config.network_begun, &shared.config.lent_begun)?;
+        let Config { network_threads, network, network_begun, lent_begun, .. } = &shared.config;
+        let network = Network::start(*network_threads, *network, network_begun, lent_begun)?;
         let (end, ending) = watch::channel(false);
         // As many connections may be unauthenticated as there may be sessions, and some more.
         let strangers = Strangers::new(shared.config.connections_max.saturating_add(64));

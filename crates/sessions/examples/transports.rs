@@ -15,7 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use wirekit::load::{LoadClient, SET_UP, processor_ns};
 
 /// Ways to the server: name, setting of the server.
-const WAYS: [(&str, &str); 3] = [("tcp", "port=0"), ("unix", "port=0"), ("shared", "port=0")];
+const WAYS: [(&str, &str); 4] = [
+    ("tcp", "overtake.network=epoll"),
+    ("io_uring", "overtake.network=io_uring"),
+    ("unix", "overtake.network=epoll"),
+    ("shared", "overtake.network=epoll"),
+];
 /// Connections and requests on the way at once.
 const LOADS: [(u32, usize); 6] = [(1, 1), (16, 1), (64, 1), (1, 16), (16, 16), (64, 16)];
 

@@ -123,6 +123,7 @@ impl ValueType {
 }
 
 const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
+const NETWORKS: &[&str] = &["epoll", "io_uring"];
 const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
@@ -483,6 +484,12 @@ pub static DEFS: &[SettingDef] = &[
         "0",
         ValueType::Integer(0, 10_000),
         "Sets how many processors the database behind the gate has; 0 is as many as it may use if it is here, else this machine's.",
+    ),
+    server(
+        "overtake.network",
+        "epoll",
+        ValueType::OneOf(NETWORKS),
+        "Sets the kernel's interface for TCP: epoll or, where the kernel allows it, io_uring.",
     ),
     server(
         "overtake.network_realtime",

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Empty, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
+use uring::UringStream;
 
 /// Peer of a stream, as the operating system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,15 @@ pub enum Peer {
     },
     /// Process that listens on the unix socket, if it is visible from here.
     Unix(Option<i32>),
+}
+
+/// Time for which a stream stays with the thread that it moves to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// It may move again.
+    ForNow,
+    /// To its end. It may use what belongs to the thread, such as its io_uring.
+    ForGood,
 }
 
 /// Transport of a connection: a stream of bytes of any kind.
@@ -49,7 +59,7 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
     ///
     /// # Errors
     /// The system refuses the registration.
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>>;
 }
 
 impl Io for TcpStream {
@@ -69,8 +79,33 @@ impl Io for TcpStream {
         }
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
+        let socket = self.into_std()?;
+        Ok(match stay {
+            Stay::ForGood if uring::is_started() => Box::new(UringStream::new(socket)?),
+            Stay::ForGood | Stay::ForNow => Box::new(TcpStream::from_std(socket)?),
+        })
+    }
+}
+
+impl Io for UringStream {
+    fn transport(&self) -> Transport {
+        Transport::IoUring
+    }
+
+    fn limit_silence(&self, limit: Option<Duration>) {
+        let _ = SockRef::from(self.socket()).set_tcp_user_timeout(limit);
+    }
+
+    fn peer(&self) -> Peer {
+        match (self.socket().local_addr(), self.socket().peer_addr()) {
+            (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },
+            _ => Peer::Unknown,
+        }
+    }
+
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
+        Err(io::Error::other("a connection of io_uring stays with its thread"))
     }
 }
 
@@ -84,7 +119,7 @@ impl Io for UnixStream {
         Peer::Unix(pid.filter(|&pid| 0 < pid))
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
     }
 }
@@ -94,9 +129,9 @@ impl Io for TlsStream<Box<dyn Io>> {
         Transport::Tls
     }
 
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
         Ok(self)
     }
 }
@@ -114,9 +149,9 @@ impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
         self.get_ref().0.peer()
     }
 
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
         Ok(self)
     }
 }
@@ -127,7 +162,7 @@ impl Io for Empty {
         Transport::Unix
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
 }
@@ -174,9 +209,9 @@ impl Io for Reread {
         self.rest.peer()
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let Reread { first, rest } = *self;
-        let rest = rest.settled()?;
+        let rest = rest.settled(stay)?;
         if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
     }
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** the memory counts as memory of the process, like unfinished messages, for as long as the connection
 //! lives.
 
-use crate::io::{Io, Peer};
+use crate::io::{Io, Peer, Stay};
 use engine::memory::{MESSAGES, has_room};
 use rings::SharedStream;
 use rings::pair::PAIR_BYTES;
@@ -81,7 +81,7 @@ impl Io for SharedIo {
         self.stream.socket().peer()
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         let SharedIo { stream, _counted } = *self;
         Ok(Box::new(SharedIo { stream: stream.settled()?, _counted }))
     }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
-use wire::io::Io;
+use wire::io::{Io, Stay};
 use wire::wake::Bells;
 use wirekit::raw::{bind, execute, named, parse, query, sync};
 
@@ -28,7 +28,7 @@ impl Io for Counted {
         Transport::Unix
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
 }

@@ -2,6 +2,7 @@
 
 use engine::{Engine, EngineConfig, Housekeeper};
 use overtake_client::proxy::SharedProxy;
+use server::network::NetworkInterface;
 use server::{Config, Server, Stats};
 use settings::{Defaults, SettingSource};
 use sql::session::Database;
@@ -46,6 +47,8 @@ pub enum Way {
     Tcp,
     /// TCP to a proxy, and shared memory from there.
     Shared,
+    /// TCP, by io_uring on the server's side.
+    IoUring,
 }
 
 static WAY: Mutex<Way> = Mutex::new(Way::Tcp);
@@ -107,12 +110,15 @@ impl Real {
             ..Config::default()
         };
         change(&mut config);
+        if *WAY.lock().unwrap() == Way::IoUring {
+            config.network = NetworkInterface::IoUring;
+        }
         let folder = testkit::folder("shared");
         config.shared = Some(folder.path().join("shared"));
         let (stats, database) = (config.stats.clone(), add(database, &config));
         let server = Server::bind(config, sessions::Sessions(database.clone())).unwrap();
         let address = match *WAY.lock().unwrap() {
-            Way::Tcp => server.addresses().unwrap()[0],
+            Way::Tcp | Way::IoUring => server.addresses().unwrap()[0],
             Way::Shared => runtime.block_on(async {
                 let mut proxy = SharedProxy::new(&folder.path().join("shared"));
                 let address = proxy.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();

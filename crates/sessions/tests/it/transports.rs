@@ -151,6 +151,35 @@ pub fn the_protocol_over_shared_memory_3() {
     part(Way::Shared, 2);
 }
 
+/// First part of the suite over io_uring.
+pub fn the_protocol_over_io_uring_1() {
+    part(Way::IoUring, 0);
+}
+
+/// Second part.
+pub fn the_protocol_over_io_uring_2() {
+    part(Way::IoUring, 1);
+}
+
+/// Third part.
+pub fn the_protocol_over_io_uring_3() {
+    part(Way::IoUring, 2);
+}
+
+/// The server says that it uses io_uring, and serves TLS and drivers by it.
+pub fn io_uring_is_used() {
+    travel_by(Way::IoUring);
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client.batch_execute("select 1").await.unwrap();
+        let counted = "select count(*) > 0 from overtake.stages where transport = 'io_uring' and 0 < count";
+        assert!(client.query_one(counted, &[]).await.unwrap().get::<_, bool>(0));
+    });
+    crate::tls::encryption_by_rustls();
+    crate::fuzz::garbage_harms_nobody();
+}
+
 fn raw(real: &Real) -> Raw<overtake_client::BlockingStream> {
     let mut stream = overtake_client::connect_blocking(real.shared()).unwrap();
     stream.set_timeout(Some(PATIENCE));
