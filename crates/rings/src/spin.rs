@@ -3,6 +3,7 @@
 //! **Invariant:** waits that polling does not shorten cost almost nothing: after a failure, polling is left out of more
 //! and more waits.
 
+use crate::system;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -62,7 +63,8 @@ enum Wait {
 /// True if another thread can run while this one polls.
 fn is_useful() -> bool {
     static IS_USEFUL: OnceLock<bool> = OnceLock::new();
-    *IS_USEFUL.get_or_init(|| std::thread::available_parallelism().is_ok_and(|count| 1 < count.get()))
+    // Of the machine, not of this process: the other side may have a processor that this one may not use.
+    *IS_USEFUL.get_or_init(|| 1 < system::processors())
 }
 
 impl Spin {

@@ -116,6 +116,12 @@ pub(crate) fn send_byte(socket: BorrowedFd<'_>) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Returns the number of processors of the machine.
+pub(crate) fn processors() -> usize {
+    // SAFETY: takes a number only.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
 /// Ends a mapping.
 ///
 /// # Safety

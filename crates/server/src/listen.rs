@@ -16,9 +16,9 @@ use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -300,6 +300,8 @@ async fn accept_unix(listener: UnixListener, makes: MakeIo, to: mpsc::Sender<Inc
                         return;
                     }
                 }
+                // The client has gone again.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
                 Err(error) => refused(&error).await,
             },
             Err(error) => refused(&error).await,
@@ -312,12 +314,17 @@ async fn refused(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
 /// Binds, and replaces a socket file on which nobody listens any more.
 fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
     let listener = match StdUnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+        // A file that is no socket refuses connections, too.
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_socket(path) => {
             match StdUnixStream::connect(path) {
-                Err(nobody) if nobody.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+                Err(nobody) if nobody.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
                 _ => return Err(error),
             }
             StdUnixListener::bind(path)?

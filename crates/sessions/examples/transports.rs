@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use wirekit::load::{LoadClient, SET_UP, processor_ns};
 
-/// Ways to the server: name, setting of the server.
+/// Ways to the server, with the interface of its network.
 const WAYS: [(&str, &str); 4] = [
     ("tcp", "overtake.network=epoll"),
     ("io_uring", "overtake.network=io_uring"),
@@ -38,7 +38,7 @@ impl Server {
         let serve = std::env::current_exe().unwrap().with_file_name("serve");
         let mut command = Command::new("taskset");
         command.args(["-c", "0"]).arg(serve).arg("127.0.0.1:0").args(["-c", "overtake.network_threads=1"]);
-        command.args(["-c", setting, "-c", &format!("unix_socket_directories={}", folder.display())]);
+        command.args(["-c", setting, "-c", "port=0", "-c", &format!("unix_socket_directories={}", folder.display())]);
         command.args(["-c", &format!("overtake.listen_shared={}/shared", folder.display())]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();

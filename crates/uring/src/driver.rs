@@ -35,6 +35,8 @@ pub(crate) struct Driver {
     task: Option<Waker>,
     /// True if the task knows that there is something to submit.
     is_told: bool,
+    /// Connections that have gone on in the last turn.
+    woken: usize,
 }
 
 /// State of receiving.
@@ -75,7 +77,7 @@ pub(crate) struct Slot {
 pub fn start() -> io::Result<()> {
     let ring = Ring::new()?;
     let watched = ring.watched()?;
-    let driver = Driver { ring, slots: Vec::new(), free: Vec::new(), task: None, is_told: false };
+    let driver = Driver { ring, slots: Vec::new(), free: Vec::new(), task: None, is_told: false, woken: 0 };
     DRIVER.with(|place| *place.borrow_mut() = Some(driver));
     tokio::spawn(drive(watched));
     Ok(())
@@ -110,31 +112,34 @@ async fn drive(watched: AsyncFd<OwnedFd>) {
     poll_fn(|cx| poll_drive(&watched, cx)).await;
 }
 
+/// Takes one turn if there is something to do. Then the tasks that it has woken have theirs, and what they submit goes to
+/// the kernel at once.
 fn poll_drive(watched: &AsyncFd<OwnedFd>, cx: &mut Context<'_>) -> Poll<()> {
-    let mut wakes = Vec::new();
-    loop {
-        let is_ready = match watched.poll_read_ready(cx) {
-            Poll::Ready(Ok(mut ready)) => {
-                ready.clear_ready();
-                true
-            }
-            Poll::Ready(Err(_)) => return Poll::Ready(()),
-            Poll::Pending => false,
-        };
-        let turned = with(|driver| {
-            if !driver.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
-                driver.task = Some(cx.waker().clone());
-            }
-            let is_told = mem::take(&mut driver.is_told);
-            if is_ready || is_told { driver.turn(&mut wakes).map(|()| true) } else { Ok(false) }
-        });
-        // Tasks may run at once when they are woken, so the driver is free then.
-        wakes.drain(..).for_each(Waker::wake);
-        match turned {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) => return Poll::Pending,
-            Some(Err(_)) | None => return Poll::Ready(()),
+    let is_ready = match watched.poll_read_ready(cx) {
+        Poll::Ready(Ok(mut ready)) => {
+            ready.clear_ready();
+            true
         }
+        Poll::Ready(Err(_)) => return Poll::Ready(()),
+        Poll::Pending => false,
+    };
+    let mut wakes = Vec::new();
+    let turned = with(|driver| {
+        if !driver.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+            driver.task = Some(cx.waker().clone());
+        }
+        let is_told = mem::take(&mut driver.is_told);
+        if is_ready || is_told { driver.turn(&mut wakes).map(|()| true) } else { Ok(false) }
+    });
+    // A task may run at once when it is woken, so the driver is free then.
+    wakes.into_iter().for_each(Waker::wake);
+    match turned {
+        Some(Ok(true)) => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Some(Ok(false)) => Poll::Pending,
+        Some(Err(_)) | None => Poll::Ready(()),
     }
 }
 
@@ -152,11 +157,15 @@ impl Driver {
             slot.take(completion, wakes, |bytes| sends.push((number, bytes)));
             again.push(number);
         }) {}
+        self.woken = wakes.len();
         for (number, bytes) in sends {
             self.send(number, bytes);
         }
         again.dedup();
         again.into_iter().for_each(|number| self.go_on(number));
+        if self.ring.listen() {
+            self.tell();
+        }
         Ok(())
     }
 
@@ -294,6 +303,17 @@ impl Driver {
         };
         if let Some(kind) = slot.write_error {
             return Poll::Ready(Err(kind.into()));
+        }
+        if self.woken <= 1 && !slot.is_sending && slot.output.is_empty() && !bytes.is_empty() {
+            // Alone, an operation costs more than a call: its completion has to be taken.
+            match Ring::send_now(slot.socket.as_raw_fd(), bytes) {
+                Ok(count) => return Poll::Ready(Ok(count)),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => {
+                    slot.write_error = Some(error.kind());
+                    return Poll::Ready(Err(error));
+                }
+            }
         }
         let count = AHEAD.saturating_sub(slot.output.len()).min(bytes.len());
         if count == 0 && !bytes.is_empty() {

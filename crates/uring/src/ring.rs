@@ -10,7 +10,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU16, Ordering::Release};
+use std::sync::atomic::Ordering::{Release, SeqCst};
+use std::sync::atomic::{AtomicU16, fence};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -169,6 +170,14 @@ impl Ring {
         self.push(&entry)
     }
 
+    /// Sends as many bytes as there is room for, by a call of its own.
+    pub(crate) fn send_now(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the bytes outlive the call.
+        let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
     /// Returns true if the kernel has to be entered.
     pub(crate) fn has_work(&mut self) -> bool {
         let queue = self.ring.submission();
@@ -177,6 +186,8 @@ impl Ring {
 
     /// Submits all operations, and lets the kernel complete what it has.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
+        // What the kernel completes here is taken below, so it need not be told.
+        self.ring.completion().disable_eventfd();
         let waiting = self.ring.submission().len() as u32;
         // SAFETY: without an argument, the call takes numbers only.
         let entered =
@@ -187,6 +198,18 @@ impl Ring {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EAGAIN | libc::EINTR)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Lets the kernel tell of news from now on. Returns true if there are some already, or if operations still wait for
+    /// submission.
+    pub(crate) fn listen(&mut self) -> bool {
+        self.ring.completion().enable_eventfd();
+        // The kernel leaves its mark and then reads whether to tell; here, the order is the other one.
+        fence(SeqCst);
+        let queue = self.ring.submission();
+        let has_work = !queue.is_empty() || queue.taskrun();
+        drop(queue);
+        has_work || !self.ring.completion().is_empty()
     }
 
     /// Takes the next completion, and hands it to `each` with the number of its connection. Returns false if there is

@@ -162,6 +162,7 @@ fn main() -> ExitCode {
             testkit::test!(transports::a_dead_peer_leaves_no_session),
             testkit::plain!(transports::killed_clients_leave_nothing),
             testkit::test!(transports::the_end_of_the_server_is_heard),
+            testkit::plain!(transports::a_file_is_no_place_for_shared_memory),
             testkit::case!(transports::a_client_to_be_killed),
             testkit::case!(cost::a_thousand_executions),
             testkit::case!(cost::the_clock),

@@ -437,3 +437,15 @@ pub fn the_end_of_the_server_is_heard() {
     let mut rest = Vec::new();
     let _ = held.read_to_end(&mut rest);
 }
+
+/// A path of something else is refused, and stays.
+pub fn a_file_is_no_place_for_shared_memory() {
+    let folder = testkit::folder("file");
+    let path = folder.path().join("file");
+    std::fs::write(&path, "precious").unwrap();
+    let config = server::Config { shared: Some(path.clone()), ..server::Config::default() };
+    let database = sql::session::Database::new(engine::Engine::new(engine::EngineConfig::in_memory()));
+    let error = server::Server::bind(config, sessions::Sessions(database)).err().unwrap();
+    assert!(error.to_string().contains("for clients that share memory"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+}
