@@ -281,7 +281,7 @@ fn attack(real: &Real, random: &mut Random, until: Duration) {
     let (mut socket, memory) = attacked(real);
     socket.set_nonblocking(true).unwrap();
     let client = Side::Client.words();
-    if random.next() % 2 == 0 {
+    if random.next().is_multiple_of(2) {
         let packet = startup(3 << 16, &[("user", "postgres"), ("database", "postgres")]);
         memory.write(client.ring, &packet);
         memory.word(client.written).store(packet.len() as u32, SeqCst);
