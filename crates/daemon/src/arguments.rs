@@ -40,6 +40,10 @@ pub struct ServeArguments {
     /// unix_socket_directories.
     #[arg(long, value_name = "DIRECTORY")]
     pub socket: Option<PathBuf>,
+    /// A unix socket for clients of this machine that share memory with the server: those of the crate overtake-client, and
+    /// `overtake shared-proxy`. The setting overtake.listen_shared.
+    #[arg(long, value_name = "PATH")]
+    pub shared: Option<PathBuf>,
     /// Sessions at a time; more are turned away (SQLSTATE 53300). The setting max_connections.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: Option<u32>,
@@ -106,6 +110,9 @@ impl ServeArguments {
         }
         if let Some(directory) = &self.socket {
             flag(&mut settings, "unix_socket_directories", &directory.display())?;
+        }
+        if let Some(path) = &self.shared {
+            flag(&mut settings, "overtake.listen_shared", &path.display())?;
         }
         if let Some(count) = &self.connections {
             flag(&mut settings, "max_connections", count)?;

@@ -5,6 +5,7 @@
 //!
 //! - parts of a process: `process`, `arguments`, `purge`, `console`
 //! - commands: `gate`, `top`, `import`
+//! - commands beside a server: `shared_proxy`
 
 mod arguments;
 mod console;
@@ -12,6 +13,7 @@ pub mod gate;
 pub mod import;
 mod process;
 mod purge;
+pub mod shared_proxy;
 pub mod top;
 
 pub use arguments::ServeArguments;

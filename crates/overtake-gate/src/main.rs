@@ -4,7 +4,7 @@
 //! counted there.
 
 use clap::{Parser, Subcommand};
-use daemon::{ServeArguments, VERSION, gate, import, top};
+use daemon::{ServeArguments, VERSION, gate, import, shared_proxy, top};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -27,6 +27,8 @@ enum Command {
     Serve(ServeArguments),
     /// Show what the gate of a running server does, live in the terminal, like top.
     Top(top::TopArguments),
+    /// Let clients that know TCP and unix sockets only use a server over shared memory, on its machine.
+    SharedProxy(shared_proxy::SharedProxyArguments),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `serve`.
     ImportPgbouncer(import::ImportArguments),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     daemon::run_command(|stop| match command {
         Command::Serve(arguments) => gate::run(&arguments, stop),
         Command::Top(arguments) => top::run(&arguments, stop),
+        Command::SharedProxy(arguments) => shared_proxy::run(&arguments, stop),
         Command::ImportPgbouncer(arguments) => import::run(&arguments),
     })
 }

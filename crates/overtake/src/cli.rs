@@ -2,7 +2,7 @@
 
 use bench::{Benchmark, calculator, live};
 use clap::{Parser, Subcommand};
-use daemon::{VERSION, import, top};
+use daemon::{VERSION, import, shared_proxy, top};
 
 /// A database in which an urgent transaction starts at once, even when analytics hold every core.
 #[derive(Parser)]
@@ -27,6 +27,8 @@ pub enum Command {
     /// Write, build, test and deploy stored procedures in Rust, AssemblyScript, TypeScript, C, Python and Java.
     #[command(subcommand)]
     Proc(proc::ProcCommand),
+    /// Let clients that know TCP and unix sockets only use a server over shared memory, on its machine.
+    SharedProxy(shared_proxy::SharedProxyArguments),
     /// Print the settings of a `pgbouncer.ini` as a configuration of `overtake serve`.
     ImportPgbouncer(import::ImportArguments),
     /// Measure this machine; each benchmark prints a table and can write JSON and an SVG chart.

@@ -8,7 +8,7 @@ mod serve;
 
 use bench::{calculator, live};
 use clap::Parser;
-use daemon::{import, top};
+use daemon::{import, shared_proxy, top};
 use std::process::ExitCode;
 
 /// Parses the arguments of this process, runs the command, and reports its outcome as the exit code.
@@ -21,6 +21,7 @@ pub fn run_command_line() -> ExitCode {
         cli::Command::Serve(arguments) => serve::run(&arguments, stop),
         cli::Command::Top(arguments) => top::run(&arguments, stop),
         cli::Command::Proc(command) => proc::run(&command, stop),
+        cli::Command::SharedProxy(arguments) => shared_proxy::run(&arguments, stop),
         cli::Command::ImportPgbouncer(arguments) => import::run(&arguments),
     })
 }

@@ -109,12 +109,12 @@ fn copied(bytes: &[u8]) -> SqlResult<Executable> {
     let failed = |error: io::Error| {
         SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("an executable cannot be copied into memory: {error}"))
     };
-    let mut file = system::memory_file(c"overtake-worker", true).map_err(failed)?;
+    let mut file = system::memory_file(c"overtake-worker").map_err(failed)?;
     for part in bytes.chunks(COPY_BYTES) {
         pulse::copies(part.len())?;
         file.write_all(part).map_err(failed)?;
     }
-    system::seal(&file, true).map_err(failed)?;
+    system::seal(&file).map_err(failed)?;
     Ok(Executable { file, kind, len: bytes.len() as u64 })
 }
 

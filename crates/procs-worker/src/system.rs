@@ -13,24 +13,20 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Creates a file in memory that nothing names. One that is executable is told to be so.
-pub(crate) fn memory_file(name: &CStr, is_executable: bool) -> io::Result<File> {
+/// Creates a file in memory that nothing names, for an executable.
+pub(crate) fn memory_file(name: &CStr) -> io::Result<File> {
     let base = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    let kind = if is_executable { libc::MFD_EXEC } else { libc::MFD_NOEXEC_SEAL };
     // SAFETY: reads a text that ends with zero.
     let create = |flags| checked(unsafe { libc::memfd_create(name.as_ptr(), flags) });
-    // Kernels before 6.3 do not know the kinds.
-    let file = create(base | kind).or_else(|_| create(base))?;
+    // Kernels before 6.3 do not know the flag.
+    let file = create(base | libc::MFD_EXEC).or_else(|_| create(base))?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { File::from_raw_fd(file) })
 }
 
-/// Keeps the size of a file in memory, and with `contents` its bytes, as they are for ever.
-pub(crate) fn seal(file: &File, contents: bool) -> io::Result<()> {
-    let mut seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    if contents {
-        seals |= libc::F_SEAL_WRITE;
-    }
+/// Keeps a file in memory as it is for ever.
+pub(crate) fn seal(file: &File) -> io::Result<()> {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
     // SAFETY: takes numbers only.
     checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) })?;
     Ok(())

@@ -3,7 +3,7 @@
 //! **Invariant:** the default is that of a fresh server: one role, trust on its own machine, no encryption.
 
 use crate::admission::Admission;
-use crate::network::ThreadStart;
+use crate::network::{NetworkInterface, ThreadStart};
 use crate::rules::HbaRule;
 use crate::stats::Stats;
 use crate::workers::{Dispatch, Workers};
@@ -23,12 +23,16 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Directory and number of the unix socket `.s.PGSQL.NUMBER`; 0 stands for the port of the first address.
     pub unix: Option<(PathBuf, u16)>,
+    /// Path of the unix socket at which clients of this machine get memory to share.
+    pub shared: Option<PathBuf>,
     /// Address at which metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
     /// Further metrics, in Prometheus' text format.
     pub more_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Number of threads that read the network.
     pub network_threads: usize,
+    /// Interface of the kernel by which they read and write TCP.
+    pub network: NetworkInterface,
     /// First step of each of these threads.
     pub network_begun: ThreadStart,
     /// First step of threads to which statements are lent that may be long. They start in the scheduling class of the
@@ -75,10 +79,12 @@ impl Default for Config {
         Config {
             listen: Vec::new(),
             unix: None,
+            shared: None,
             metrics: None,
             more_metrics: Arc::new(String::new),
             // At least two threads: one may be held up by a statement that was taken to be short.
             network_threads: crate::workers::processors().max(2),
+            network: NetworkInterface::default(),
             network_begun: Arc::new(|| {}),
             lent_begun: Arc::new(|| {}),
             below_begun: Arc::new(|| {}),

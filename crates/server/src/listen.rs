@@ -16,20 +16,21 @@ use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use wire::conn::Ending;
 use wire::io::Io;
 use wire::scram;
+use wire::shared::SharedIo;
 use wire::wake::Bells;
 
 /// Pause between two attempts to accept when no file descriptors are left.
@@ -47,6 +48,8 @@ pub struct Server<D> {
     shared: Arc<ServerState<D>>,
     tcp: Vec<StdTcpListener>,
     unix: Option<(StdUnixListener, SocketFile)>,
+    /// Socket over which clients get memory to share.
+    memory: Option<(StdUnixListener, SocketFile)>,
     heard: StdUnixStream,
     metrics: Option<StdTcpListener>,
 }
@@ -89,6 +92,11 @@ impl<D: Service> Server<D> {
             }
             None => None,
         };
+        let memory = config
+            .shared
+            .as_ref()
+            .map(|path| bind_unix(path).map_err(|error| named(&error, &path.display(), "clients that share memory")));
+        let memory = memory.transpose()?;
         config.roles.hash_by(|password| match password.parse::<scram::Verifier>() {
             // The password is a verifier already, from another server or from a dump.
             Ok(verifier) => Some(verifier.to_string()),
@@ -112,7 +120,7 @@ impl<D: Service> Server<D> {
             attempts: Attempts::default(),
             mock_secret,
         });
-        Ok(Server { shared, tcp, unix, heard, metrics })
+        Ok(Server { shared, tcp, unix, memory, heard, metrics })
     }
 
     /// Accepts on these listeners too: addresses that somebody has bound for the server before.
@@ -144,7 +152,7 @@ impl<D: Service> Server<D> {
     /// # Errors
     /// The runtime refuses the listeners. Nothing has been accepted then.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Server { shared, tcp, unix, heard, metrics } = self;
+        let Server { shared, tcp, unix, memory, heard, metrics } = self;
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
@@ -166,16 +174,18 @@ impl<D: Service> Server<D> {
             SockRef::from(&listener).listen(BACKLOG)?;
             helpers.spawn(accept_tcp(TcpListener::from_std(listener)?, sender.clone()));
         }
-        let mut socket_file = None;
-        if let Some((listener, file)) = unix {
-            listener.set_nonblocking(true)?;
-            SockRef::from(&listener).listen(BACKLOG)?;
-            helpers.spawn(accept_unix(UnixListener::from_std(listener)?, sender.clone()));
-            socket_file = Some(file);
+        let mut socket_files = Vec::new();
+        for (sockets, makes) in [(unix, plain as MakeIo), (memory, with_memory)] {
+            if let Some((listener, file)) = sockets {
+                listener.set_nonblocking(true)?;
+                SockRef::from(&listener).listen(BACKLOG)?;
+                helpers.spawn(accept_unix(UnixListener::from_std(listener)?, makes, sender.clone()));
+                socket_files.push(file);
+            }
         }
         drop(sender);
-        let network =
-            Network::start(shared.config.network_threads, &shared.config.network_begun, &shared.config.lent_begun)?;
+        let Config { network_threads, network, network_begun, lent_begun, .. } = &shared.config;
+        let network = Network::start(*network_threads, *network, network_begun, lent_begun)?;
         let (end, ending) = watch::channel(false);
         // As many connections may be unauthenticated as there may be sessions, and some more.
         let strangers = Strangers::new(shared.config.connections_max.saturating_add(64));
@@ -202,7 +212,7 @@ impl<D: Service> Server<D> {
         }
         // From here on the system refuses new clients. Waits still need their wake-ups.
         drop(incoming);
-        drop(socket_file);
+        drop(socket_files);
         let _ = end.send(true);
         let drained = async {
             while let Some(ended) = tasks.all.join_next().await {
@@ -265,19 +275,35 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
     }
 }
 
-async fn accept_unix(listener: UnixListener, to: mpsc::Sender<Incoming>) {
+/// Makes a transport of a new connection of a unix socket.
+type MakeIo = fn(UnixStream) -> io::Result<Box<dyn Io>>;
+
+fn plain(stream: UnixStream) -> io::Result<Box<dyn Io>> {
+    Ok(Box::new(stream))
+}
+
+fn with_memory(stream: UnixStream) -> io::Result<Box<dyn Io>> {
+    Ok(Box::new(SharedIo::offer(stream.into_std()?)?))
+}
+
+async fn accept_unix(listener: UnixListener, makes: MakeIo, to: mpsc::Sender<Incoming>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = to.closed() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let origin = Origin { address: None, is_encrypted: false };
-                if to.send((Box::new(stream), origin)).await.is_err() {
-                    return;
+            Ok((stream, _)) => match makes(stream) {
+                Ok(io) => {
+                    let origin = Origin { address: None, is_encrypted: false };
+                    if to.send((io, origin)).await.is_err() {
+                        return;
+                    }
                 }
-            }
+                // The client has gone again.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+                Err(error) => refused(&error).await,
+            },
             Err(error) => refused(&error).await,
         }
     }
@@ -288,12 +314,17 @@ async fn refused(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
 /// Binds, and replaces a socket file on which nobody listens any more.
 fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
     let listener = match StdUnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+        // A file that is no socket refuses connections, too.
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_socket(path) => {
             match StdUnixStream::connect(path) {
-                Err(nobody) if nobody.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+                Err(nobody) if nobody.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
                 _ => return Err(error),
             }
             StdUnixListener::bind(path)?

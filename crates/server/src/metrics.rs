@@ -101,6 +101,13 @@ fn text(stats: &Stats) -> String {
     single("overtake_unread_total", "counter", help, stats.unread.load(Relaxed));
     let help = "Statements run again after a more important transaction had aborted them.";
     single("overtake_statements_run_again_total", "counter", help, stats.run_again.load(Relaxed));
+    let rings = rings::spin::counts();
+    let help = "Looks at shared memory that found nothing new: processor time that was no work.";
+    single("overtake_shared_empty_looks_total", "counter", help, rings.empty_looks);
+    let help = "Sleeps until a client that shares memory sends a wake-up.";
+    single("overtake_shared_sleeps_total", "counter", help, rings.sleeps);
+    let help = "Wake-ups sent to clients that share memory.";
+    single("overtake_shared_wakes_total", "counter", help, rings.wakes);
     stages(&mut out, stats);
     out
 }

@@ -13,11 +13,21 @@ use stage::{StageCosts, TickSource, turn};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+
+/// Interface of the kernel by which a server reads and writes TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkInterface {
+    /// Readiness, then one call for each read and write.
+    #[default]
+    Epoll,
+    /// Operations that are submitted and completed together. Where the kernel does not allow that, epoll.
+    IoUring,
+}
 
 /// Stack size in bytes of a thread that runs statements. Names, types and plans are traversed by recursion, as deep as
 /// a statement is nested, which the parser limits. Untouched pages cost nothing.
@@ -45,10 +55,26 @@ struct NetworkThread {
 
 impl Network {
     /// Starts `count` threads.
-    pub fn start(count: usize, begun: &ThreadStart, lent: &ThreadStart) -> io::Result<Network> {
+    pub fn start(
+        count: usize,
+        interface: NetworkInterface,
+        begun: &ThreadStart,
+        lent: &ThreadStart,
+    ) -> io::Result<Network> {
+        let refused = Arc::new(Once::new());
         // Before there are sessions whose time this would take.
         StageCosts::measured();
-        let start = |at| NetworkThread::start(at, Arc::clone(begun), Arc::clone(lent));
+        let begun: ThreadStart = match interface {
+            NetworkInterface::Epoll => Arc::clone(begun),
+            NetworkInterface::IoUring => {
+                let begun = Arc::clone(begun);
+                Arc::new(move || {
+                    start_ring(&refused);
+                    begun();
+                })
+            }
+        };
+        let start = |at| NetworkThread::start(at, Arc::clone(&begun), Arc::clone(lent));
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
@@ -84,8 +110,16 @@ impl NetworkThread {
             });
             // Statements that were handed over and have nobody waiting for them are not waited for either.
             runtime.shutdown_background();
+            uring::stop();
         })?;
         Ok(NetworkThread { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
+    }
+}
+
+/// Starts the ring of this thread. Without one, it serves by epoll; the first such thread logs it.
+fn start_ring(refused: &Once) {
+    if let Err(error) = uring::start() {
+        refused.call_once(|| tracing::warn!(%error, "io_uring cannot be used; the network is served by epoll"));
     }
 }
 
@@ -226,7 +260,7 @@ mod tests {
 
     #[test]
     fn places_are_spread_evenly() {
-        let network = Network::start(3, &nothing(), &nothing()).expect("threads");
+        let network = Network::start(3, NetworkInterface::Epoll, &nothing(), &nothing()).expect("threads");
         let mut places: Vec<_> = (0..30).map(|_| network.place().1).collect();
         let counts =
             |network: &Network| network.0.iter().map(|reader| Arc::strong_count(&reader.place) - 1).collect::<Vec<_>>();
@@ -270,7 +304,7 @@ mod tests {
 
     #[test]
     fn tasks_run_there_and_end_with_it() {
-        let network = Network::start(1, &nothing(), &nothing()).expect("a thread");
+        let network = Network::start(1, NetworkInterface::Epoll, &nothing(), &nothing()).expect("a thread");
         let (sender, receiver) = std::sync::mpsc::channel();
         let name = move || thread::current().name().map(str::to_owned);
         let dropped = sender.clone();

@@ -1,6 +1,7 @@
 //! Configuration of a server by its settings.
 
 use crate::config::Config;
+use crate::network::NetworkInterface;
 use crate::rules::HbaRule;
 use settings::Defaults;
 use settings::sources::OptionError;
@@ -74,6 +75,10 @@ impl Config {
             directory if Path::new(directory).is_dir() => Some((PathBuf::from(directory), port)),
             other => return Err(OptionError::new(format!("unix_socket_directories: \"{other}\" is no directory"))),
         };
+        let shared = match settings.get("overtake.listen_shared") {
+            "" => None,
+            path => Some(PathBuf::from(path)),
+        };
         let metrics = match settings.get("overtake.metrics") {
             "" => None,
             text => match text.parse() {
@@ -86,11 +91,18 @@ impl Config {
             0 => default.network_threads,
             count => usize::try_from(count).unwrap_or(1),
         };
+        let network = match settings.get("overtake.network") {
+            "io_uring" => NetworkInterface::IoUring,
+            "epoll" => NetworkInterface::Epoll,
+            other => return Err(OptionError::new(format!("overtake.network: \"{other}\" is no interface"))),
+        };
         Ok(Config {
             listen: addresses(settings.get("listen_addresses"), port)?,
             unix,
+            shared,
             metrics,
             network_threads,
+            network,
             // A number that does not fit falls back to 1, not to "no limit".
             connections_max: usize::try_from(settings.number("max_connections")).unwrap_or(1),
             message_max: settings.bytes("overtake.message_max"),

@@ -14,7 +14,7 @@ pub fn tables() -> [ProvidedTable; 4] {
             "Stages of statements, by class, transport and isolation level: where their time goes.",
             &[
                 ("class", Text, "Class of the statements."),
-                ("transport", Text, "Transport of their sessions: `tcp`, `unix` or `tls`."),
+                ("transport", Text, "Transport of their sessions: `tcp`, `unix`, `tls`, `shared` or `io_uring`."),
                 (
                     "isolation",
                     Text,
@@ -42,7 +42,7 @@ pub fn tables() -> [ProvidedTable; 4] {
             "Parts of the stage `run`, by class, transport and isolation level, as measured on one transaction in 64.",
             &[
                 ("class", Text, "Class of the statements."),
-                ("transport", Text, "Transport of their sessions: `tcp`, `unix` or `tls`."),
+                ("transport", Text, "Transport of their sessions: `tcp`, `unix`, `tls`, `shared` or `io_uring`."),
                 (
                     "isolation",
                     Text,

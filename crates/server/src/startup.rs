@@ -110,7 +110,7 @@ async fn get_known<D: Service>(
     ending: Ending,
     mut stranger: Option<Stranger>,
 ) -> Option<BegunSession<D::Opened>> {
-    let transport = if origin.address.is_some() { Transport::Tcp } else { Transport::Unix };
+    let transport = io.transport();
     let mut conn = Conn::new(io, transport, ending, shared.config.time.clone());
     conn.send_limit = shared.config.send_timeout;
     let mut user = String::new();

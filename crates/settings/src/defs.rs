@@ -123,6 +123,7 @@ impl ValueType {
 }
 
 const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
+const NETWORKS: &[&str] = &["epoll", "io_uring"];
 const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
@@ -407,6 +408,12 @@ pub static DEFS: &[SettingDef] = &[
         "Whether the server process behind that runs a transaction of class low has a lower processor priority meanwhile.",
     ),
     server(
+        "overtake.listen_shared",
+        "",
+        ValueType::Text,
+        "Sets the path of the Unix-domain socket for clients that share memory with the server; none if empty.",
+    ),
+    server(
         "overtake.lock_priority",
         "not-running",
         ValueType::OneOf(&["none", "priority-queue", "pow", "not-running"]),
@@ -477,6 +484,12 @@ pub static DEFS: &[SettingDef] = &[
         "0",
         ValueType::Integer(0, 10_000),
         "Sets how many processors the database behind the gate has; 0 is as many as it may use if it is here, else this machine's.",
+    ),
+    server(
+        "overtake.network",
+        "epoll",
+        ValueType::OneOf(NETWORKS),
+        "Sets the kernel's interface for TCP: epoll or, where the kernel allows it, io_uring.",
     ),
     server(
         "overtake.network_realtime",

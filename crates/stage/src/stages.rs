@@ -107,13 +107,18 @@ pub enum Transport {
     Tcp = 0,
     /// Unix socket.
     Unix,
-    /// TLS, over either.
+    /// TLS, over TCP.
     Tls,
+    /// Memory that is shared with a client of the same machine.
+    Shared,
+    /// TCP by io_uring.
+    IoUring,
 }
 
 impl Transport {
     /// Every transport.
-    pub const ALL: [Transport; 3] = [Transport::Tcp, Transport::Unix, Transport::Tls];
+    pub const ALL: [Transport; 5] =
+        [Transport::Tcp, Transport::Unix, Transport::Tls, Transport::Shared, Transport::IoUring];
 
     /// Returns the name in views, metrics and documentation.
     pub fn name(self) -> &'static str {
@@ -121,6 +126,8 @@ impl Transport {
             Transport::Tcp => "tcp",
             Transport::Unix => "unix",
             Transport::Tls => "tls",
+            Transport::Shared => "shared",
+            Transport::IoUring => "io_uring",
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::Cancel;
 use crate::End;
 use crate::errors;
 use crate::frame::{self, Broken, HEAD, Malformed};
-use crate::io::Io;
+use crate::io::{Io, Stay};
 use crate::reply::Replies;
 use crate::wait::Gone;
 use crate::wake::Waiter;
@@ -237,9 +237,10 @@ impl Conn {
         &mut self.ending
     }
 
-    /// Moves the connection into the caller's runtime.
+    /// Moves the connection into the caller's runtime, to its end.
     pub fn settle(&mut self) -> io::Result<()> {
-        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled(Stay::ForGood)?;
+        self.transport = self.io.transport();
         self.ending.told = None;
         // The timer belongs to the other runtime.
         self.stall = None;

@@ -1,7 +1,8 @@
-//! Byte streams of all kinds, beneath a connection.
+//! Byte streams of all kinds, beneath a connection. [`Io`] is the interface of transports: the protocol sees bytes only.
 
 use bytes::Bytes;
 use socket2::SockRef;
+use stage::Transport;
 use std::io;
 use std::mem;
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Empty, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
+use uring::UringStream;
 
 /// Peer of a stream, as the operating system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,22 @@ pub enum Peer {
     Unix(Option<i32>),
 }
 
-/// Byte stream of any kind.
+/// Time for which a stream stays with the thread that it moves to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// It may move again.
+    ForNow,
+    /// To its end. It may use what belongs to the thread, such as its io_uring.
+    ForGood,
+}
+
+/// Transport of a connection: a stream of bytes of any kind.
+///
+/// Dropping it closes the connection. A shutdown tells the peer that nothing more is written; reads go on.
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
+    /// Returns the kind of the stream, for the stage clock.
+    fn transport(&self) -> Transport;
+
     /// Returns the peer of the stream.
     fn peer(&self) -> Peer {
         Peer::Unknown
@@ -43,10 +59,14 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
     ///
     /// # Errors
     /// The system refuses the registration.
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>>;
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>>;
 }
 
 impl Io for TcpStream {
+    fn transport(&self) -> Transport {
+        Transport::Tcp
+    }
+
     fn limit_silence(&self, limit: Option<Duration>) {
         // A system without this option has its own limit.
         let _ = SockRef::from(self).set_tcp_user_timeout(limit);
@@ -59,31 +79,68 @@ impl Io for TcpStream {
         }
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
-        Ok(Box::new(TcpStream::from_std(self.into_std()?)?))
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
+        let socket = self.into_std()?;
+        Ok(match stay {
+            Stay::ForGood if uring::is_started() => Box::new(UringStream::new(socket)?),
+            Stay::ForGood | Stay::ForNow => Box::new(TcpStream::from_std(socket)?),
+        })
+    }
+}
+
+impl Io for UringStream {
+    fn transport(&self) -> Transport {
+        Transport::IoUring
+    }
+
+    fn limit_silence(&self, limit: Option<Duration>) {
+        let _ = SockRef::from(self.socket()).set_tcp_user_timeout(limit);
+    }
+
+    fn peer(&self) -> Peer {
+        match (self.socket().local_addr(), self.socket().peer_addr()) {
+            (Ok(ours), Ok(theirs)) => Peer::Tcp { ours, theirs },
+            _ => Peer::Unknown,
+        }
+    }
+
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
+        Err(io::Error::other("a connection of io_uring stays with its thread"))
     }
 }
 
 impl Io for UnixStream {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
     fn peer(&self) -> Peer {
         let pid = self.peer_cred().ok().and_then(|peer| peer.pid());
         Peer::Unix(pid.filter(|&pid| 0 < pid))
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(Box::new(UnixStream::from_std(self.into_std()?)?))
     }
 }
 
 impl Io for TlsStream<Box<dyn Io>> {
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Tls
+    }
+
+    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
         Ok(self)
     }
 }
 
 impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Tls
+    }
+
     fn limit_silence(&self, limit: Option<Duration>) {
         self.get_ref().0.limit_silence(limit);
     }
@@ -92,16 +149,20 @@ impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
         self.get_ref().0.peer()
     }
 
-    fn settled(mut self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled()?;
+        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
         Ok(self)
     }
 }
 
 /// Placeholder for a stream that is elsewhere at the moment.
 impl Io for Empty {
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
 }
@@ -140,13 +201,17 @@ impl AsyncWrite for Reread {
 }
 
 impl Io for Reread {
+    fn transport(&self) -> Transport {
+        self.rest.transport()
+    }
+
     fn peer(&self) -> Peer {
         self.rest.peer()
     }
 
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn settled(self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let Reread { first, rest } = *self;
-        let rest = rest.settled()?;
+        let rest = rest.settled(stay)?;
         if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
     }
 }

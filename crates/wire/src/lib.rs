@@ -10,6 +10,7 @@
 //!
 //! - messages: `frame`, `reply`, `scram`, `tls`
 //! - waits and streams: `wait`, `wake`, `io`
+//! - streams over shared memory: `shared`
 //! - connections: `errors`, `conn`, `copy`
 
 pub mod conn;
@@ -19,6 +20,7 @@ pub mod frame;
 pub mod io;
 pub mod reply;
 pub mod scram;
+pub mod shared;
 pub mod tls;
 pub mod wait;
 pub mod wake;

@@ -26,7 +26,7 @@ use std::thread::{self, ThreadId};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use wire::conn::Unfinished;
-use wire::io::Io;
+use wire::io::{Io, Stay};
 use wire::wait::Gone;
 
 /// Capacity of one read, in bytes: the part of a large result that is under way at a time, for each client.
@@ -156,7 +156,7 @@ impl ServerConn {
         if self.home == here {
             return Ok(Settled::Here);
         }
-        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled()?;
+        self.io = mem::replace(&mut self.io, Box::new(tokio::io::empty())).settled(Stay::ForNow)?;
         self.home = here;
         Ok(Settled::Moved)
     }
@@ -384,11 +384,15 @@ mod tests {
     }
 
     impl Io for Silent {
+        fn transport(&self) -> stage::Transport {
+            stage::Transport::Unix
+        }
+
         fn limit_silence(&self, limit: Option<Duration>) {
             *self.1.lock().expect("nobody fails") = limit;
         }
 
-        fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+        fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
             Ok(self)
         }
     }

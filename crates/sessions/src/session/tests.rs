@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
-use wire::io::Io;
+use wire::io::{Io, Stay};
 use wire::wake::Bells;
 use wirekit::raw::{bind, execute, named, parse, query, sync};
 
@@ -24,7 +24,11 @@ struct Counts {
 struct Counted(DuplexStream, Arc<Counts>);
 
 impl Io for Counted {
-    fn settled(self: Box<Self>) -> io::Result<Box<dyn Io>> {
+    fn transport(&self) -> Transport {
+        Transport::Unix
+    }
+
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Ok(self)
     }
 }

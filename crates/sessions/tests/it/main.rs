@@ -23,6 +23,7 @@ mod startup;
 mod streams;
 mod threads;
 mod tls;
+mod transports;
 
 use std::process::ExitCode;
 
@@ -148,6 +149,21 @@ fn main() -> ExitCode {
             testkit::test!(fuzz::garbage_harms_nobody),
             testkit::test!(tls::encryption_by_rustls),
             testkit::test!(tls::handshakes_may_come_first),
+            testkit::plain!(transports::the_protocol_over_shared_memory_1),
+            testkit::plain!(transports::the_protocol_over_shared_memory_2),
+            testkit::plain!(transports::the_protocol_over_shared_memory_3),
+            testkit::plain!(transports::the_protocol_over_io_uring_1),
+            testkit::plain!(transports::the_protocol_over_io_uring_2),
+            testkit::plain!(transports::the_protocol_over_io_uring_3),
+            testkit::test!(transports::io_uring_is_used),
+            testkit::test!(transports::a_driver_uses_shared_memory),
+            testkit::test!(transports::shared_memory_asks_who_comes),
+            testkit::test!(transports::garbage_in_rings_harms_nobody),
+            testkit::test!(transports::a_dead_peer_leaves_no_session),
+            testkit::plain!(transports::killed_clients_leave_nothing),
+            testkit::test!(transports::the_end_of_the_server_is_heard),
+            testkit::plain!(transports::a_file_is_no_place_for_shared_memory),
+            testkit::case!(transports::a_client_to_be_killed),
             testkit::case!(cost::a_thousand_executions),
             testkit::case!(cost::the_clock),
         ],

@@ -1,14 +1,18 @@
 //! A database behind the protocol, used byte by byte and with an ordinary driver.
 
 use engine::{Engine, EngineConfig, Housekeeper};
+use overtake_client::proxy::SharedProxy;
+use server::network::NetworkInterface;
 use server::{Config, Server, Stats};
 use settings::{Defaults, SettingSource};
 use sql::session::Database;
 use stage::observe::Observe;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use testkit::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -36,12 +40,32 @@ pub const WELCOME: &str = concat!(
     ")) S(session_authorization=postgres) S(standard_conforming_strings=on) S(TimeZone=UTC) K Z(I)"
 );
 
+/// Way from the clients of a test to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// TCP.
+    Tcp,
+    /// TCP to a proxy, and shared memory from there.
+    Shared,
+    /// TCP, by io_uring on the server's side.
+    IoUring,
+}
+
+static WAY: Mutex<Way> = Mutex::new(Way::Tcp);
+
+/// Lets the clients of all servers that start from now on go this way.
+pub fn travel_by(way: Way) {
+    *WAY.lock().unwrap() = way;
+}
+
 pub struct Real {
     pub runtime: Runtime,
     pub engine: Engine,
     pub database: Database,
     pub stats: Arc<Stats>,
     pub address: SocketAddr,
+    /// Folder of the socket for shared memory.
+    folder: TempDir,
     pub shutdown: Option<oneshot::Sender<()>>,
     pub server: Option<JoinHandle<std::io::Result<()>>>,
     _housekeeper: Housekeeper,
@@ -86,15 +110,34 @@ impl Real {
             ..Config::default()
         };
         change(&mut config);
+        if *WAY.lock().unwrap() == Way::IoUring {
+            config.network = NetworkInterface::IoUring;
+        }
+        let folder = testkit::folder("shared");
+        config.shared = Some(folder.path().join("shared"));
         let (stats, database) = (config.stats.clone(), add(database, &config));
         let server = Server::bind(config, sessions::Sessions(database.clone())).unwrap();
-        let address = server.addresses().unwrap()[0];
+        let address = match *WAY.lock().unwrap() {
+            Way::Tcp | Way::IoUring => server.addresses().unwrap()[0],
+            Way::Shared => runtime.block_on(async {
+                let mut proxy = SharedProxy::new(&folder.path().join("shared"));
+                let address = proxy.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+                // The proxy ends with the runtime.
+                tokio::spawn(proxy.run(Arc::new(|failure| println!("{failure:?}"))));
+                address
+            }),
+        };
         let (shutdown, ended) = oneshot::channel();
         let server = runtime.spawn(server.run(async move { drop(ended.await) }));
         // The housekeeper ends waits.
         let housekeeper = Housekeeper::start(&engine).unwrap();
         let (shutdown, server) = (Some(shutdown), Some(server));
-        Real { runtime, engine, database, stats, address, shutdown, server, _housekeeper: housekeeper }
+        Real { runtime, engine, database, stats, address, folder, shutdown, server, _housekeeper: housekeeper }
+    }
+
+    /// Returns the path of the socket for clients that share memory.
+    pub fn shared(&self) -> PathBuf {
+        self.folder.path().join("shared")
     }
 
     /// Connects a client that has not sent anything.

@@ -1,0 +1,146 @@
+//! Time for which a side polls before it sleeps: longer where that was worth it, and none where it was not.
+//!
+//! **Invariant:** waits that polling does not shorten cost almost nothing: after a failure, polling is left out of more
+//! and more waits.
+
+use crate::system;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Least and greatest time of polling, in microseconds.
+const TIME_US: (u32, u32) = (20, 50);
+/// Least number of looks before a sleep. On a busy thread, one look takes as long as the turns of all others.
+const LOOKS_MIN: u32 = 4;
+/// Least and greatest number of waits without polling after one that was in vain.
+const PAUSE: (u32, u32) = (8, 512);
+
+/// Looks at rings that had nothing new, in this process.
+static EMPTY_LOOKS: AtomicU64 = AtomicU64::new(0);
+/// Sleeps until the other side sends a byte.
+static SLEEPS: AtomicU64 = AtomicU64::new(0);
+/// Bytes that were sent to wake other sides.
+static WAKES: AtomicU64 = AtomicU64::new(0);
+
+/// Counters of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingCounts {
+    /// Looks at rings that had nothing new.
+    pub empty_looks: u64,
+    /// Sleeps until the other side sends a byte.
+    pub sleeps: u64,
+    /// Bytes that were sent to wake other sides.
+    pub wakes: u64,
+}
+
+/// Returns the counters of this process.
+pub fn counts() -> RingCounts {
+    let [empty_looks, sleeps, wakes] = [&EMPTY_LOOKS, &SLEEPS, &WAKES].map(|count| count.load(Relaxed));
+    RingCounts { empty_looks, sleeps, wakes }
+}
+
+pub(crate) fn count_wake() {
+    WAKES.fetch_add(1, Relaxed);
+}
+
+/// Polling of one stream.
+#[derive(Debug)]
+pub(crate) struct Spin {
+    us: u32,
+    /// Waits without polling that are left, and their number after the next failure.
+    pause: (u32, u32),
+    /// Present wait.
+    wait: Wait,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    None,
+    Polling { since: Instant, looks: u32 },
+    Sleeping,
+}
+
+/// True if another thread can run while this one polls.
+fn is_useful() -> bool {
+    static IS_USEFUL: OnceLock<bool> = OnceLock::new();
+    // Of the machine, not of this process: the other side may have a processor that this one may not use.
+    *IS_USEFUL.get_or_init(|| 1 < system::processors())
+}
+
+impl Spin {
+    pub(crate) fn new() -> Spin {
+        Spin { us: TIME_US.0, pause: (0, PAUSE.0), wait: Wait::None }
+    }
+
+    /// Takes note of a look that has found nothing. Returns true if the caller should look again soon, and false if it
+    /// should sleep.
+    pub(crate) fn looks_again(&mut self) -> bool {
+        match self.wait {
+            Wait::None if !is_useful() => false,
+            Wait::None if 0 < self.pause.0 => {
+                self.pause.0 -= 1;
+                self.wait = Wait::Sleeping;
+                false
+            }
+            Wait::None => {
+                self.wait = Wait::Polling { since: Instant::now(), looks: 1 };
+                true
+            }
+            Wait::Polling { since, looks } => {
+                if looks < LOOKS_MIN || since.elapsed() < Duration::from_micros(self.us.into()) {
+                    self.wait = Wait::Polling { since, looks: looks + 1 };
+                    return true;
+                }
+                self.us = TIME_US.0;
+                self.pause = (self.pause.1, (2 * self.pause.1).min(PAUSE.1));
+                EMPTY_LOOKS.fetch_add(looks.into(), Relaxed);
+                self.wait = Wait::Sleeping;
+                false
+            }
+            Wait::Sleeping => false,
+        }
+    }
+
+    /// Counts a sleep.
+    pub(crate) fn sleeps(&mut self) {
+        SLEEPS.fetch_add(1, Relaxed);
+    }
+
+    /// Takes note of the end of a wait.
+    pub(crate) fn is_over(&mut self) {
+        if let Wait::Polling { looks, .. } = self.wait {
+            self.us = (2 * self.us).min(TIME_US.1);
+            self.pause = (0, PAUSE.0);
+            EMPTY_LOOKS.fetch_add(looks.into(), Relaxed);
+        }
+        self.wait = Wait::None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_in_vain_is_left_out_more_and_more() {
+        if !is_useful() {
+            return;
+        }
+        let mut spin = Spin::new();
+        let mut polled = Vec::new();
+        for wait in 0..1000 {
+            if spin.looks_again() {
+                polled.push(wait);
+                while spin.looks_again() {}
+            }
+            spin.is_over();
+        }
+        assert_eq!(polled, [0, 9, 26, 59, 124, 253, 510]);
+        while !spin.looks_again() {
+            spin.is_over();
+        }
+        // A success ends that.
+        spin.is_over();
+        assert!(spin.looks_again());
+    }
+}

@@ -1,0 +1,415 @@
+//! Connections of a thread, and the task that moves them on.
+//!
+//! **Invariant:** a connection keeps its number until all its operations are over, so no completion reaches another one.
+
+use crate::ring::{Completion, Ring};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::mem;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+
+/// Bytes that are received ahead of reads, and bytes that wait to be sent. Beyond that, a side waits.
+const AHEAD: usize = 64 << 10;
+/// Capacity of an empty buffer that is kept.
+const KEEP: usize = 16 << 10;
+/// Pause between two looks at the end of a thread, and their number.
+const END_PAUSE: Duration = Duration::from_millis(1);
+const END_LOOKS: usize = 200;
+
+thread_local! {
+    static DRIVER: RefCell<Option<Driver>> = const { RefCell::new(None) };
+}
+
+/// Ring of this thread with its connections.
+pub(crate) struct Driver {
+    ring: Ring,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    /// Task that enters the kernel.
+    task: Option<Waker>,
+    /// True if the task knows that there is something to submit.
+    is_told: bool,
+    /// Connections that have gone on in the last turn.
+    woken: usize,
+}
+
+/// State of receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receive {
+    Off,
+    Armed,
+    /// It is being cancelled.
+    Ending,
+    /// Nothing more comes.
+    Over,
+}
+
+/// Connection.
+pub(crate) struct Slot {
+    socket: Arc<TcpStream>,
+    receive: Receive,
+    /// Bytes that have come, from `taken` on.
+    input: Vec<u8>,
+    taken: usize,
+    read_error: Option<io::Error>,
+    reader: Option<Waker>,
+    is_sending: bool,
+    sent: usize,
+    /// Bytes behind those that are being sent.
+    output: Vec<u8>,
+    write_error: Option<io::ErrorKind>,
+    writer: Option<Waker>,
+    /// Operations that are not over.
+    operations: usize,
+    is_dropped: bool,
+}
+
+/// Starts the ring of this thread, in a runtime of tokio that has one thread.
+///
+/// # Errors
+/// The kernel does not have what is needed, or forbids it.
+pub fn start() -> io::Result<()> {
+    let ring = Ring::new()?;
+    let watched = ring.watched()?;
+    let driver = Driver { ring, slots: Vec::new(), free: Vec::new(), task: None, is_told: false, woken: 0 };
+    DRIVER.with(|place| *place.borrow_mut() = Some(driver));
+    tokio::spawn(drive(watched));
+    Ok(())
+}
+
+/// Returns true if this thread has a ring.
+pub fn is_started() -> bool {
+    DRIVER.with(|place| place.borrow().is_some())
+}
+
+/// Ends the ring of this thread, after its runtime.
+pub fn stop() {
+    let Some(mut driver) = DRIVER.with(|place| place.borrow_mut().take()) else { return };
+    for slot in 0..driver.slots.len() as u32 {
+        driver.abandon(slot);
+    }
+    for _ in 0..END_LOOKS {
+        if driver.turn(&mut Vec::new()).is_err() || driver.ring.in_flight() == 0 {
+            return;
+        }
+        std::thread::sleep(END_PAUSE);
+    }
+}
+
+/// Runs on the driver of this thread.
+pub(crate) fn with<R>(job: impl FnOnce(&mut Driver) -> R) -> Option<R> {
+    DRIVER.try_with(|place| place.try_borrow_mut().ok().and_then(|mut driver| driver.as_mut().map(job))).ok().flatten()
+}
+
+/// Enters the kernel whenever there is something to submit or to complete, for ever.
+async fn drive(watched: AsyncFd<OwnedFd>) {
+    poll_fn(|cx| poll_drive(&watched, cx)).await;
+}
+
+/// Takes one turn if there is something to do. Then the tasks that it has woken have theirs, and what they submit goes to
+/// the kernel at once.
+fn poll_drive(watched: &AsyncFd<OwnedFd>, cx: &mut Context<'_>) -> Poll<()> {
+    let is_ready = match watched.poll_read_ready(cx) {
+        Poll::Ready(Ok(mut ready)) => {
+            ready.clear_ready();
+            true
+        }
+        Poll::Ready(Err(_)) => return Poll::Ready(()),
+        Poll::Pending => false,
+    };
+    let mut wakes = Vec::new();
+    let turned = with(|driver| {
+        if !driver.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+            driver.task = Some(cx.waker().clone());
+        }
+        let is_told = mem::take(&mut driver.is_told);
+        if is_ready || is_told { driver.turn(&mut wakes).map(|()| true) } else { Ok(false) }
+    });
+    // A task may run at once when it is woken, so the driver is free then.
+    wakes.into_iter().for_each(Waker::wake);
+    match turned {
+        Some(Ok(true)) => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Some(Ok(false)) => Poll::Pending,
+        Some(Err(_)) | None => Poll::Ready(()),
+    }
+}
+
+impl Driver {
+    /// Submits and completes. The wakers of connections that go on are added to `wakes`.
+    fn turn(&mut self, wakes: &mut Vec<Waker>) -> io::Result<()> {
+        if self.ring.has_work() {
+            self.ring.enter()?;
+        }
+        let mut again = Vec::new();
+        let slots = &mut self.slots;
+        let mut sends = Vec::new();
+        while self.ring.complete(|number, completion| {
+            let Some(slot) = slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+            slot.take(completion, wakes, |bytes| sends.push((number, bytes)));
+            again.push(number);
+        }) {}
+        self.woken = wakes.len();
+        for (number, bytes) in sends {
+            self.send(number, bytes);
+        }
+        again.dedup();
+        again.into_iter().for_each(|number| self.go_on(number));
+        if self.ring.listen() {
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// Receives again after an interruption, or removes a connection that has ended.
+    fn go_on(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        if slot.is_dropped {
+            if slot.operations == 0 {
+                self.slots[number as usize] = None;
+                self.free.push(number);
+            }
+            return;
+        }
+        let held = slot.input.len() - slot.taken;
+        match slot.receive {
+            Receive::Off if held < AHEAD => self.receive(number),
+            Receive::Armed if AHEAD <= held => {
+                slot.receive = Receive::Ending;
+                slot.operations += 1;
+                self.submitted(number, |ring, _| ring.cancel_receive(number));
+            }
+            Receive::Off | Receive::Armed | Receive::Ending | Receive::Over => {}
+        }
+    }
+
+    /// Submits an operation that has been counted. A connection whose operation cannot be submitted has failed.
+    fn submitted(&mut self, number: u32, submit: impl FnOnce(&mut Ring, i32) -> io::Result<()>) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        if let Err(error) = submit(&mut self.ring, slot.socket.as_raw_fd()) {
+            slot.operations -= 1;
+            slot.write_error = Some(error.kind());
+            slot.read_error = Some(error);
+        }
+        self.tell();
+    }
+
+    /// Tells the task that there is something to submit. It runs behind the tasks that are ready now, so that what
+    /// these submit goes to the kernel at once.
+    fn tell(&mut self) {
+        if !mem::replace(&mut self.is_told, true)
+            && let Some(task) = &self.task
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    fn receive(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        slot.receive = Receive::Armed;
+        slot.operations += 1;
+        self.submitted(number, |ring, fd| ring.receive(number, fd));
+    }
+
+    /// Sends these bytes, from `sent` on.
+    fn send(&mut self, number: u32, bytes: Vec<u8>) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        let sent = slot.sent;
+        slot.is_sending = true;
+        slot.operations += 1;
+        self.submitted(number, |ring, fd| ring.send(number, fd, bytes, sent));
+    }
+
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, socket: Arc<TcpStream>) -> u32 {
+        let slot = Slot {
+            socket,
+            receive: Receive::Off,
+            input: Vec::new(),
+            taken: 0,
+            read_error: None,
+            reader: None,
+            is_sending: false,
+            sent: 0,
+            output: Vec::new(),
+            write_error: None,
+            writer: None,
+            operations: 0,
+            is_dropped: false,
+        };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[number as usize] = Some(slot);
+        self.receive(number);
+        number
+    }
+
+    /// Ends a connection that nobody uses any more. Bytes that are not on their way are not sent.
+    pub(crate) fn abandon(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        if mem::replace(&mut slot.is_dropped, true) {
+            return;
+        }
+        slot.output.clear();
+        if slot.operations == 0 {
+            return self.go_on(number);
+        }
+        slot.operations += 1;
+        self.submitted(number, |ring, fd| ring.cancel_all(number, fd));
+    }
+
+    pub(crate) fn poll_read(
+        &mut self,
+        number: u32,
+        cx: &Context<'_>,
+        copy: impl FnOnce(&[u8]) -> usize,
+    ) -> Poll<io::Result<()>> {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return gone() };
+        let Some(held) = slot.input.get(slot.taken..).filter(|held| !held.is_empty()) else {
+            if let Some(error) = slot.read_error.take() {
+                return Poll::Ready(Err(error));
+            }
+            if slot.receive == Receive::Over {
+                return Poll::Ready(Ok(()));
+            }
+            keep(&mut slot.reader, cx);
+            return Poll::Pending;
+        };
+        slot.taken += copy(held);
+        if slot.taken == slot.input.len() {
+            slot.taken = 0;
+            slot.input.clear();
+            slot.input.shrink_to(KEEP);
+            if slot.receive == Receive::Off {
+                self.receive(number);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    pub(crate) fn poll_write(&mut self, number: u32, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else {
+            return gone();
+        };
+        if let Some(kind) = slot.write_error {
+            return Poll::Ready(Err(kind.into()));
+        }
+        if self.woken <= 1 && !slot.is_sending && slot.output.is_empty() && !bytes.is_empty() {
+            // Alone, an operation costs more than a call: its completion has to be taken.
+            match Ring::send_now(slot.socket.as_raw_fd(), bytes) {
+                Ok(count) => return Poll::Ready(Ok(count)),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => {
+                    slot.write_error = Some(error.kind());
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        let count = AHEAD.saturating_sub(slot.output.len()).min(bytes.len());
+        if count == 0 && !bytes.is_empty() {
+            keep(&mut slot.writer, cx);
+            return Poll::Pending;
+        }
+        slot.output.extend_from_slice(&bytes[..count]);
+        if !slot.is_sending && !slot.output.is_empty() {
+            slot.sent = 0;
+            let bytes = mem::take(&mut slot.output);
+            self.send(number, bytes);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Is ready when all bytes have been sent.
+    pub(crate) fn poll_sent(&mut self, number: u32, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return gone() };
+        if let Some(kind) = slot.write_error {
+            return Poll::Ready(Err(kind.into()));
+        }
+        if !slot.is_sending {
+            return Poll::Ready(Ok(()));
+        }
+        keep(&mut slot.writer, cx);
+        Poll::Pending
+    }
+}
+
+fn gone<R>() -> Poll<io::Result<R>> {
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    if !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        *slot = Some(cx.waker().clone());
+    }
+}
+
+impl Slot {
+    /// Takes note of a completion. Bytes that are to be sent next are handed to `send`.
+    fn take(&mut self, completion: Completion<'_>, wakes: &mut Vec<Waker>, send: impl FnOnce(Vec<u8>)) {
+        match completion {
+            Completion::Received { bytes, goes_on } => {
+                self.input.extend_from_slice(bytes);
+                if !goes_on {
+                    self.operations -= 1;
+                    self.receive = Receive::Off;
+                }
+                wakes.extend(self.reader.take());
+            }
+            Completion::ReceiveOver { error } => {
+                self.operations -= 1;
+                // Without a buffer, or cancelled because enough had come, it goes on later.
+                let is_interrupted = matches!(error, libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN);
+                self.receive = if is_interrupted { Receive::Off } else { Receive::Over };
+                if error != 0 && !is_interrupted {
+                    self.read_error = Some(io::Error::from_raw_os_error(error));
+                }
+                wakes.extend(self.reader.take());
+            }
+            Completion::Sent { result, bytes } => {
+                self.operations -= 1;
+                self.has_sent(result, bytes, send);
+                if !self.is_sending || self.output.len() < AHEAD {
+                    wakes.extend(self.writer.take());
+                }
+            }
+            Completion::Cancelled => self.operations -= 1,
+        }
+    }
+
+    fn has_sent(&mut self, result: i32, mut bytes: Vec<u8>, send: impl FnOnce(Vec<u8>)) {
+        self.is_sending = false;
+        match usize::try_from(result) {
+            Ok(count) => self.sent += count,
+            Err(_) if matches!(-result, libc::EINTR | libc::EAGAIN) => {}
+            Err(_) => {
+                self.write_error = Some(io::Error::from_raw_os_error(-result).kind());
+                return;
+            }
+        }
+        if self.is_dropped {
+            return;
+        }
+        if self.sent < bytes.len() {
+            self.is_sending = true;
+            return send(bytes);
+        }
+        self.sent = 0;
+        bytes.clear();
+        bytes.shrink_to(KEEP);
+        mem::swap(&mut bytes, &mut self.output);
+        if !bytes.is_empty() {
+            self.is_sending = true;
+            send(bytes);
+        }
+    }
+}
