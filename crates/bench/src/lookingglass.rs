@@ -15,6 +15,7 @@ mod new_order;
 mod pairs;
 mod results;
 mod rungs;
+mod transports;
 mod usage;
 
 use crate::arguments::PhaseDuration;
@@ -23,7 +24,7 @@ use crate::wire::client::Control;
 use crate::wire::servers::{MeasuredServer, ServerChoice, ServerName};
 use crate::wire::tpcc;
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use drive::{Round, Work, drive};
 use host::memory;
 use host::refusal::Refusal;
@@ -34,6 +35,7 @@ use preempt::os;
 use results::Row;
 use rungs::{POINTS, RUNGS, Rung};
 use serde::Serialize;
+use std::fmt;
 use workloads::tpcc::Scale;
 
 /// Arguments of `bench lookingglass`.
@@ -61,9 +63,51 @@ pub struct GlassArguments {
     /// Servers to measure; PostgreSQL 15 is found, or installed where apt-get can.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = ["overtake", "postgres"])]
     servers: Vec<ServerName>,
+    /// Parts to measure, separated by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = GlassPart::ALL)]
+    parts: Vec<GlassPart>,
     /// Seed of population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
+}
+
+/// Part of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GlassPart {
+    /// New-Order by each rung.
+    NewOrder,
+    /// Key-value mix by each rung.
+    KeyValue,
+    /// Look-ups by key, one and several on the way.
+    Points,
+    /// Calls of stored code, in process.
+    Calls,
+    /// New-Order in linked code, in process.
+    Linked,
+    /// Look-ups by key over each transport.
+    Transports,
+    /// Cost of the stage clock.
+    Clock,
+}
+
+impl GlassPart {
+    /// All parts.
+    pub const ALL: [GlassPart; 7] = [
+        GlassPart::NewOrder,
+        GlassPart::KeyValue,
+        GlassPart::Points,
+        GlassPart::Calls,
+        GlassPart::Linked,
+        GlassPart::Transports,
+        GlassPart::Clock,
+    ];
+}
+
+impl fmt::Display for GlassPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 fn pairs_count(text: &str) -> Result<u32, String> {
@@ -94,39 +138,66 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     let [server_cpu, client_cpu, ..] = *cpus else {
         return Err(Refusal::new("two processors are needed: one for the server, one for the clients").into());
     };
-    let neighbours = Neighbours::watch(client_cpu, server_cpu)?;
-    // Servers inherit the processor of the thread that starts them.
-    os::pin_to_cpu(server_cpu).context("pinning the servers")?;
-    let targets = ServerChoice::over_tcp(&arguments.servers).start(true, arguments.clients + 20)?;
-    os::pin_to_cpu(client_cpu).context("pinning the clients")?;
+    let has = |part| arguments.parts.contains(&part);
+    let processors = Processors { server: server_cpu, client: client_cpu };
     let scale = match (arguments.warehouses as i32, arguments.small) {
         (warehouses, true) => Scale::small(warehouses),
         (warehouses, false) => Scale::spec(warehouses),
     };
-    let available = set_up(&mut report, arguments, &targets, scale, stop)?;
     let round = Round { scale, clients: arguments.clients, seed: arguments.seed, duration: arguments.duration.get() };
-    measure_work(&mut report, arguments, &available, ("glass.new_order", Work::NewOrder), round, stop)?;
-    for target in &targets {
-        tracing::info!(server = target.title, "checking the consistency conditions");
-        report.note(tpcc::check(target, stop)?);
+    let neighbours = Neighbours::watch(client_cpu, server_cpu)?;
+    // The servers of a part end with it: the others have the processor alone.
+    if has(GlassPart::NewOrder) || has(GlassPart::KeyValue) || has(GlassPart::Points) {
+        by_servers(&mut report, arguments, processors, round, stop)?;
     }
-    for calls in key_value::CALLS {
-        let key = format!("glass.kv.{calls}");
-        measure_work(&mut report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
+    if has(GlassPart::Calls) {
+        calls::measure(&mut report, (server_cpu, client_cpu), stop)?;
     }
-    points(&mut report, arguments, &targets, round, stop)?;
-    calls::measure(&mut report, (server_cpu, client_cpu), stop)?;
-    linked::measure(&mut report, scale, arguments.seed, client_cpu, stop)?;
-    if 0 < arguments.pairs {
-        // These servers end first: the pairs have the processor alone.
-        drop(available);
-        drop(targets);
-        let processors = Processors { server: server_cpu, client: client_cpu };
+    if has(GlassPart::Linked) {
+        linked::measure(&mut report, scale, arguments.seed, client_cpu, stop)?;
+    }
+    if has(GlassPart::Transports) {
+        transports::measure(&mut report, processors, arguments.rounds, round, stop)?;
+    }
+    if has(GlassPart::Clock) && 0 < arguments.pairs {
         pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;
     }
     neighbours.tell(&mut report);
     notes(&mut report, arguments, (server_cpu, client_cpu));
     Ok(report)
+}
+
+/// Measures the work that clients have done by the servers.
+fn by_servers(
+    report: &mut Report,
+    arguments: &GlassArguments,
+    processors: Processors,
+    round: Round,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let has = |part| arguments.parts.contains(&part);
+    // Servers inherit the processor of the thread that starts them.
+    os::pin_to_cpu(processors.server).context("pinning the servers")?;
+    let targets = ServerChoice::over_tcp(&arguments.servers).start(true, arguments.clients + 20)?;
+    os::pin_to_cpu(processors.client).context("pinning the clients")?;
+    let available = set_up(report, arguments, &targets, round.scale, stop)?;
+    if has(GlassPart::NewOrder) {
+        measure_work(report, arguments, &available, ("glass.new_order", Work::NewOrder), round, stop)?;
+        for target in &targets {
+            tracing::info!(server = target.title, "checking the consistency conditions");
+            report.note(tpcc::check(target, stop)?);
+        }
+    }
+    if has(GlassPart::KeyValue) {
+        for calls in key_value::CALLS {
+            let key = format!("glass.kv.{calls}");
+            measure_work(report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
+        }
+    }
+    if has(GlassPart::Points) {
+        points(report, arguments, &targets, round, stop)?;
+    }
+    Ok(())
 }
 
 /// Loads the tables and makes what the rungs need.

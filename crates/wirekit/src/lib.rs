@@ -2,6 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod cluster;
-pub mod load;
 pub mod raw;
 pub mod waits;

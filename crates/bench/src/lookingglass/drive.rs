@@ -7,7 +7,7 @@ use super::key_value::{KeyValueCaller, PointCaller};
 use super::new_order::NewOrderCaller;
 use super::rungs::{Rung, Way};
 use super::usage::{Reading, Used};
-use crate::wire::client::{Control, connect, runtime};
+use crate::wire::client::{Control, runtime};
 use crate::wire::servers::MeasuredServer;
 use crate::wire::tpcc::{Failure, TpccOutcome, retrying};
 use anyhow::Context;
@@ -126,7 +126,7 @@ fn clients(
         let clients = runtime.block_on(async {
             let mut clients = Vec::new();
             for number in 0..round.clients {
-                let client = connect(&target.url).await?;
+                let client = target.client().await?;
                 let caller = Caller::prepare(&client, rung, work, round, number).await?;
                 clients.push((client, caller));
             }

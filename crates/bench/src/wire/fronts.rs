@@ -85,7 +85,8 @@ fn before(
 ) -> anyhow::Result<MeasuredServer> {
     let database = postgres.url.rsplit('/').next().context("the cluster's database")?;
     let url = format!("{}/{database}", server.base_url);
-    let target = MeasuredServer { key, title, url, is_unlogged: postgres.is_unlogged, server: Arc::new(server) };
+    let target =
+        MeasuredServer { key, title, url, is_unlogged: postgres.is_unlogged, shared: None, server: Arc::new(server) };
     target.wait()?;
     Ok(target)
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** each server is fresh and ends with the value; the remains of one run are never in the next one's way.
 
-use super::client::Control;
+use super::client::{Control, connect, connect_shared};
 use super::postgres::{Cluster, Folder, Programs};
 use super::processes::Processes;
 use anyhow::{Context, bail};
@@ -10,10 +10,11 @@ use clap::{Args, ValueEnum};
 use host::memory;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_postgres::Client;
 
 /// Choice of servers.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -77,6 +78,8 @@ pub struct MeasuredServer {
     pub url: String,
     /// True if tables are made UNLOGGED.
     pub is_unlogged: bool,
+    /// Socket by which clients come to share memory with the server, instead of the address.
+    pub shared: Option<PathBuf>,
     pub(super) server: Arc<Server>,
 }
 
@@ -115,8 +118,14 @@ impl ServerChoice {
                     Arc::clone(postgres.insert(Arc::new(Server::postgres(connections_max, self.transport)?)))
                 }
             };
-            let mut target =
-                MeasuredServer { key, title, url: format!("{}/postgres", server.base_url), is_unlogged, server };
+            let mut target = MeasuredServer {
+                key,
+                title,
+                url: format!("{}/postgres", server.base_url),
+                is_unlogged,
+                shared: None,
+                server,
+            };
             target.wait()?;
             if *name != ServerName::Overtake {
                 Control::connect(&target)?.batch(&format!("create database bench_{key} template template0"))?;
@@ -148,7 +157,8 @@ impl Transport {
 /// If the server does not answer.
 pub fn elsewhere(url: &str) -> anyhow::Result<MeasuredServer> {
     let server = Arc::new(Server { running: ServerProcess::Elsewhere, base_url: String::new() });
-    let target = MeasuredServer { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, server };
+    let target =
+        MeasuredServer { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, shared: None, server };
     target.wait()?;
     Ok(target)
 }
@@ -183,9 +193,58 @@ pub fn overtake_without_clock(connections_max: u32) -> anyhow::Result<MeasuredSe
     one_overtake("overtake_without_clock", "Overtake without its stage clock", server)
 }
 
+/// Two servers whose transports are compared.
+pub struct TransportServers {
+    epoll: MeasuredServer,
+    io_uring: MeasuredServer,
+    shared: PathBuf,
+    /// Folder of the socket.
+    _folder: Folder,
+}
+
+impl TransportServers {
+    /// Starts Overtake with all transports of a machine, and once more with io_uring.
+    ///
+    /// # Errors
+    /// Errors of a server.
+    pub fn start(connections_max: u32) -> anyhow::Result<TransportServers> {
+        let folder = Folder::new("overtake-shared")?;
+        let shared = folder.path().join("shared");
+        let epoll = Server::serve(connections_max, Transport::Tcp, |command| {
+            command.arg("--shared").arg(&shared);
+        })?;
+        let io_uring = Server::serve(connections_max, Transport::Tcp, |command| {
+            command.args(["-c", "overtake.network=io_uring"]);
+        })?;
+        Ok(TransportServers {
+            epoll: one_overtake("tcp", "TCP", epoll)?,
+            io_uring: one_overtake("io_uring", "TCP by io_uring", io_uring)?,
+            shared,
+            _folder: folder,
+        })
+    }
+
+    /// Returns each server once.
+    pub fn each(&self) -> [&MeasuredServer; 2] {
+        [&self.epoll, &self.io_uring]
+    }
+
+    /// Returns the servers by each transport, TCP first.
+    pub fn targets(&self) -> Vec<MeasuredServer> {
+        let mut unix = MeasuredServer { key: "unix", title: "Unix socket", ..self.epoll.clone() };
+        if let ServerProcess::Overtake { _folder, .. } = &self.epoll.server.running {
+            let port = self.epoll.server.base_url.rsplit(':').next().and_then(|port| port.parse().ok());
+            unix.url = format!("{}/postgres", Transport::Unix.url(port.unwrap_or_default(), _folder.path()));
+        }
+        let shared = Some(self.shared.clone());
+        let shared = MeasuredServer { key: "shared", title: "shared memory", shared, ..self.epoll.clone() };
+        vec![self.epoll.clone(), self.io_uring.clone(), unix, shared]
+    }
+}
+
 fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyhow::Result<MeasuredServer> {
     let url = format!("{}/postgres", server.base_url);
-    let target = MeasuredServer { key, title, url, is_unlogged: false, server: Arc::new(server) };
+    let target = MeasuredServer { key, title, url, is_unlogged: false, shared: None, server: Arc::new(server) };
     target.wait()?;
     Ok(target)
 }
@@ -197,7 +256,8 @@ fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyho
 pub fn small_postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
     let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
     let url = format!("{}/postgres", server.base_url);
-    let target = MeasuredServer { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, server };
+    let target =
+        MeasuredServer { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, shared: None, server };
     target.wait()?;
     Ok(target)
 }
@@ -275,6 +335,17 @@ impl Drop for Server {
 }
 
 impl MeasuredServer {
+    /// Connects by the server's transport; the connection's task runs on the current runtime.
+    ///
+    /// # Errors
+    /// Errors of the server or the network.
+    pub async fn client(&self) -> anyhow::Result<Client> {
+        match &self.shared {
+            Some(path) => connect_shared(path, &self.url).await,
+            None => connect(&self.url).await,
+        }
+    }
+
     /// Returns true if the server is Overtake.
     pub fn is_overtake(&self) -> bool {
         matches!(self.server.running, ServerProcess::Overtake { .. })

@@ -32,7 +32,8 @@ impl SystemUnderTest {
                 })?;
                 let url = format!("{}/postgres", server.base_url);
                 let server = Arc::new(server);
-                let target = MeasuredServer { key: "engine", title: "Overtake", url, is_unlogged: false, server };
+                let target =
+                    MeasuredServer { key: "engine", title: "Overtake", url, is_unlogged: false, shared: None, server };
                 target.wait()?;
                 load.fill(&target)?;
                 Ok((target, metrics))
