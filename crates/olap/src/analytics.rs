@@ -257,12 +257,16 @@ impl RunHandle {
         if let Some(running) = self.running.get() {
             running.cancel();
         }
-        // Operators that divide rows among partitions call it without a look at the run.
-        if let Some(code) = &self.code {
-            code.end();
-        }
+        self.end_code();
         if let Some(place) = self.place.get() {
             self.admission.take_back(*place);
+        }
+    }
+
+    /// Ends the code that operators call: those that divide rows among partitions do so without a look at the run.
+    fn end_code(&self) {
+        if let Some(code) = &self.code {
+            code.end();
         }
     }
 
@@ -318,6 +322,8 @@ impl RunEnd for FinishGuard {
     }
 
     fn finish(self, result: SqlResult<AnalyticsAnswer>) {
+        // Of a run that has failed, other partitions may still call code.
+        self.run.end_code();
         self.run.end(result);
     }
 }

@@ -8,7 +8,7 @@ use crate::runtime::{Artifact, Availability, Program, Runtime, Tenant};
 use locked::{Locked, LockedResult};
 use statement::error::{SqlError, SqlResult};
 use statement::pulse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
@@ -32,6 +32,8 @@ pub trait IdleInstances: Send + Sync {
 #[derive(Default)]
 struct Programs {
     kept: HashMap<ProgramKey, Arc<dyn Program>>,
+    /// Keys of these, the oldest first.
+    order: VecDeque<ProgramKey>,
     loading: HashSet<ProgramKey>,
 }
 
@@ -90,12 +92,12 @@ impl Runtimes {
         all.iter().any(|session| session.give_up(tenant, of))
     }
 
-    /// Returns whether each level can run code here.
+    /// Availability of each level.
     pub fn levels(&self) -> impl Iterator<Item = (Level, Availability)> + '_ {
         Level::ALL.into_iter().map(|level| (level, self.availability(level)))
     }
 
-    /// Returns whether a level can run code here.
+    /// Availability of a level.
     pub fn availability(&self, level: Level) -> Availability {
         match self.runtime(level) {
             Some(runtime) => runtime.availability(),
@@ -143,12 +145,14 @@ impl Runtimes {
         };
         let program = runtime.load(artifact)?;
         let mut programs = self.programs.locked_anyway();
-        if KEPT_MAX <= programs.kept.len() {
-            programs.kept.clear();
-        }
+        let oldest = if KEPT_MAX <= programs.kept.len() { programs.order.pop_front() } else { None };
+        let surplus = oldest.and_then(|oldest| programs.kept.remove(&oldest));
         programs.kept.insert(key, Arc::clone(&program));
+        programs.order.push_back(key);
         drop(programs);
         drop(loading);
+        // Outside of the lock: the end of a program may take long.
+        drop(surplus);
         Ok(program)
     }
 }

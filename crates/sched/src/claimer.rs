@@ -4,9 +4,9 @@
 //! a compare-and-swap, so any thread may; this one does so only after [`SchedulerSettings::claim_after_ns`], because a
 //! worker that runs is faster than a thread that has to be scheduled first.
 //!
-//! **Invariant:** while an urgent request is queued, the claimer looks at the queues at least once in that time. It
-//! publishes that it sleeps before it looks at the queues for the last time, and who queues a request looks at that
-//! afterwards, so either of them sees the other.
+//! **Invariant:** while an urgent request is queued, the claimer looks at the queues at least once in
+//! [`SchedulerSettings::claim_after_ns`]. It publishes that it sleeps before it looks at the queues for the last time, and
+//! a thread that queues a request reads that afterwards, so one of them sees the other.
 //!
 //! [`SchedulerSettings::claim_after_ns`]: crate::SchedulerSettings::claim_after_ns
 
@@ -28,6 +28,7 @@ const PAUSE_NS_MIN: u64 = 10_000;
 /// Interval between two looks while it sleeps.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 
+/// State that the claimer shares with the threads that queue requests.
 #[derive(Default)]
 pub(crate) struct Claimer {
     sleeps: AtomicBool,
@@ -43,6 +44,7 @@ impl Claimer {
         }
     }
 
+    /// Ends a pause or the sleep of the claimer.
     pub(crate) fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -71,11 +73,11 @@ pub(crate) fn run(shared: &SchedulerState, after_ns: u64, ready: &Sender<bool>) 
         quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
         seen = queued;
         if quiet_looks < QUIET_LOOKS_MAX {
-            let pause_ns = match oldest_ns {
-                Some(oldest_ns) => (oldest_ns + after_ns).saturating_sub(os::now_ns()).max(PAUSE_NS_MIN),
-                None => after_ns,
-            };
-            thread::park_timeout(Duration::from_nanos(pause_ns.min(after_ns)));
+            // A request that is late by now is one that the cap holds back.
+            let left_ns = oldest_ns.map_or(0, |oldest_ns| (oldest_ns + after_ns).saturating_sub(os::now_ns()));
+            let pause_ns =
+                if left_ns == 0 { after_ns } else { left_ns.clamp(PAUSE_NS_MIN, after_ns.max(PAUSE_NS_MIN)) };
+            thread::park_timeout(Duration::from_nanos(pause_ns));
             continue;
         }
         claimer.sleeps.store(true, SeqCst);

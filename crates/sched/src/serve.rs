@@ -180,9 +180,9 @@ impl<'a> OnWorker<'a> {
 
     /// Returns true if the cap keeps urgent work from the queries of a worker.
     fn is_owed(&self, slot: usize, now_ns: u64) -> bool {
-        let is_closed =
-            |slot: &WorkerSlot| no_preempt(|no_preempt| slot.cap.lock(no_preempt).share(now_ns)) == Share::Closed;
-        self.shared.low.has_any() && self.shared.slots.get(slot).is_some_and(is_closed)
+        let Some(slot) = self.shared.slots.get(slot) else { return false };
+        let has_query = !slot.is_parked.load(SeqCst) || self.shared.low.has_any();
+        has_query && no_preempt(|no_preempt| slot.cap.lock(no_preempt).share(now_ns)) == Share::Closed
     }
 
     /// Returns true if requests that run here take time from a query. They may on an idle worker, too: from a query
@@ -218,7 +218,7 @@ impl<'a> OnWorker<'a> {
             Some(RunOutcome::Again) if request.count_repeat() < self.shared.settings.attempts_max => {
                 self.shared.counters.retried.add_one();
                 request.release();
-                self.shared.queue_again(request, self.slot, to_ns);
+                self.put_back(request, to_ns);
             }
             Some(RunOutcome::Parked) => self.park(request, to_ns),
             Some(RunOutcome::Done) => self.end(&request, to_ns, Ended::Done),
@@ -228,12 +228,25 @@ impl<'a> OnWorker<'a> {
         RunSpan { from_ns: run_ns, to_ns }
     }
 
+    /// Queues a request again whose run ended at `to_ns`. A worker looks at its queues once more; the claimer is none.
+    fn put_back(&self, request: Arc<Request>, to_ns: u64) {
+        match self.point {
+            Point::Late => self.shared.return_late(request, self.slot, to_ns),
+            Point::Interrupt
+            | Point::Safepoint
+            | Point::YieldPoint
+            | Point::Boundary
+            | Point::Idle
+            | Point::Dedicated => self.shared.queue_again(request, self.slot, to_ns),
+        }
+    }
+
     /// Parks a request whose run ended at `to_ns`: leaves it to its wake-up, or queues it if that came before.
     fn park(&self, request: Arc<Request>, to_ns: u64) {
         self.shared.counters.parks.add_one();
         if !request.park(to_ns) {
             self.shared.counters.resubmits.add_one();
-            self.shared.queue_again(request, self.slot, to_ns);
+            self.put_back(request, to_ns);
         }
     }
 
@@ -331,11 +344,10 @@ impl Host for OnWorker<'_> {
             return None;
         };
         if self.point == Point::Late {
-            // The run is booked on the worker that it was placed with.
-            self.slot = request.target().unwrap_or(self.slot);
-        } else {
-            self.take_over(&request);
+            // The run is booked on the worker in whose queue the request was.
+            self.slot = if from == OVERFLOW { request.target().unwrap_or(self.slot) } else { from };
         }
+        self.take_over(&request);
         Some(self.run_claimed(request, attempt))
     }
 

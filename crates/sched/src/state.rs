@@ -198,9 +198,6 @@ impl SchedulerState {
 
     /// Tells a worker that something was queued with `slot`, at `now_ns`; or the keeper, if the cap is closed.
     fn tell(&self, slot: usize, class: Class, now_ns: u64) {
-        if class != Class::Low {
-            self.claimer.wake();
-        }
         if self.settings.policy == Policy::Preempt && class != Class::Low && self.slots[slot].is_closed(now_ns) {
             // An interrupt would only find the cap closed.
             self.keeper.wake();
@@ -239,12 +236,24 @@ impl SchedulerState {
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].queues.of(class).push(request) {
-                Ok(()) => return slot,
+                Ok(()) => {
+                    self.wake_claimer(class);
+                    return slot;
+                }
                 Err(back) => request = back,
             }
         }
         self.queue_globally(request);
+        self.wake_claimer(class);
         first
+    }
+
+    /// Wakes the claimer after a request of this class was queued.
+    #[inline]
+    fn wake_claimer(&self, class: Class) {
+        if class != Class::Low {
+            self.claimer.wake();
+        }
     }
 
     /// Queues a request whose run ended at `now_ns` and that runs again.
@@ -254,6 +263,14 @@ impl SchedulerState {
         if let Err(request) = self.slots[slot].queues.of(class).push(request) {
             self.queue_globally(request);
         }
+        self.wake_claimer(class);
+    }
+
+    /// Queues a request again that ran beside the worker `slot`, which does not look by itself.
+    pub(crate) fn return_late(&self, request: Arc<Request>, slot: usize, now_ns: u64) {
+        let class = request.class();
+        self.queue_again(request, slot, now_ns);
+        self.tell(slot, class, now_ns);
     }
 
     fn queue_globally(&self, request: Arc<Request>) {

@@ -140,7 +140,7 @@ struct Bench {
 impl Bench {
     /// Both rows of the expressions over the table.
     fn run(&self, table: &Table, exprs: &[(&Expr, SqlType)]) -> SqlResult<Vec<Vec<String>>> {
-        let lowering = Lowering::new(&[], &self.context, &TableOrigin::OfEngine);
+        let lowering = Lowering::new(&[], (&self.context, None), &TableOrigin::OfEngine);
         let (plan, places) = table.plan();
         let row = LoweredRow { places: &places, outer: None };
         let values = exprs.iter().map(|(expr, _)| lowering.stored(expr, &row)).collect::<SqlResult<Vec<_>>>()?;

@@ -91,7 +91,8 @@ impl Ddl<'_> {
     }
 
     /// Loads the code of a routine, once for all sessions that call it. That may take seconds, in which other definitions
-    /// go on: the statement is undone, loads the code, and is run again.
+    /// go on: the statement is undone, loads the code, and is run again. They wait if its transaction has defined something
+    /// before.
     fn load(&mut self, routine: &Routine, module: &Module) -> SqlResult<()> {
         let Some((level, _)) = routine.level() else { return Ok(()) };
         let Some(artifact) = module.artifact(level.artifact()) else { return Ok(()) };
