@@ -128,7 +128,8 @@ def set_function(code):
 
     def run(call, rows, result):
         for row in rows:
-            for made in code(call, *row):
+            # Code that emits its rows itself returns none.
+            for made in code(call, *row) or ():
                 call.emit(*_row(made))
 
     _entry(code.__name__, run)

@@ -1,6 +1,7 @@
 //! Languages of projects.
 
 use clap::ValueEnum;
+use procs::Level;
 use std::path::Path;
 
 /// Language that stored procedures can be written in with `overtake proc`.
@@ -64,11 +65,35 @@ impl Language {
         }
     }
 
+    /// Returns the reason why programs of the language do not run at a level for which they have an artifact.
+    pub(crate) fn refuses(self, level: Level) -> Option<&'static str> {
+        match (self, level) {
+            (Language::TypeScript, Level::Process) => {
+                Some("Node looks for the path of its program, which has none there")
+            }
+            (Language::Java, Level::Container) => Some("a container does not see all libraries of the virtual machine"),
+            (Language::TypeScript | Language::Java | Language::Python, Level::Gvisor | Level::Vm) => {
+                Some("it runs static executables only")
+            }
+            (
+                Language::TypeScript | Language::Java | Language::Python,
+                Level::Native | Level::Wasm | Level::Process | Level::Container,
+            )
+            | (Language::Rust | Language::AssemblyScript | Language::C, _) => None,
+        }
+    }
+
     /// Returns SQL that the example's entries need besides their signatures.
     pub(crate) fn settings(self) -> &'static str {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
-            Language::TypeScript | Language::Java => {
+            Language::TypeScript => {
+                "\n-- Node needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container only.\n\
+                 ALTER PROCEDURE transfer\n    \
+                 SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n\
+                 ALTER FUNCTION fee SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
+            }
+            Language::Java => {
                 "\n-- A virtual machine needs more memory than the usual 64 MB, and cannot use shared memory well.\n\
                  ALTER PROCEDURE transfer SET (memory_limit = '512MB', channel = 'unix_socket');\n\
                  ALTER FUNCTION fee SET (memory_limit = '512MB', channel = 'unix_socket');\n"

@@ -3,6 +3,7 @@
 use crate::connection::Session;
 use anyhow::{Context, bail};
 use host::stop::Stop;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -45,8 +46,9 @@ impl Scratch {
         let log = File::create(folder.path().join("log")).context("a file for a server's messages")?;
         let mut command = Command::new(executable);
         command.args(["serve", "--listen", "127.0.0.1:0", "--socket"]).arg(folder.path());
-        // Settings for another server.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"OVERTAKE_")) {
+        // Settings for another server. The program of gVisor is no setting, but a fact of the machine.
+        let is_setting = |name: &OsStr| name.as_encoded_bytes().starts_with(b"OVERTAKE_") && name != "OVERTAKE_RUNSC";
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
             command.env_remove(name);
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().context("a file for a server's messages")?).stderr(log);

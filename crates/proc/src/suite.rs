@@ -44,6 +44,10 @@ pub(crate) async fn test(project: &Project, built: &BuiltModule, updates: bool, 
             say(format_args!("{level}: not on this machine: {reason}\n"))?;
             continue;
         }
+        if let Some(reason) = project.language.refuses(level) {
+            say(format_args!("{level}: not for this language: {reason}\n"))?;
+            continue;
+        }
         for file in &project.tests {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
             let actual = actual(&executable, project, built, (level, file), stop).await;

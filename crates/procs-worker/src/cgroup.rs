@@ -12,6 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Greatest number of processes and threads of a worker.
 pub(crate) const TASKS_MAX: u64 = 64;
 
+/// Begin of the names of groups.
+const PREFIX: &str = "overtake-";
+/// Greatest number of names that are tried for a group.
+const NAMES_MAX: u32 = 1_000;
+
 /// Folders below which this process may create groups.
 #[derive(Clone, Debug)]
 pub(crate) enum Groups {
@@ -46,6 +51,7 @@ impl Groups {
     pub(crate) fn find() -> Option<Groups> {
         let text = fs::read_to_string("/proc/self/cgroup").ok()?;
         let groups = Groups::second(&text).or_else(|| Groups::first(&text))?;
+        groups.sweep();
         // Created and removed once, so that a refusal is known before a worker needs it.
         let probe = groups.create(1 << 20, TASKS_MAX).ok()?;
         probe.remove().ok()?;
@@ -64,22 +70,39 @@ impl Groups {
         Some(Groups::First(Arc::new([folder("memory")?, folder("pids")?])))
     }
 
-    /// Creates a group with this much memory in bytes, and so many processes and threads.
+    fn parents(&self) -> Vec<&Path> {
+        match self {
+            Groups::First(parents) => parents.iter().map(PathBuf::as_path).collect(),
+            Groups::Second(parent) => vec![parent],
+        }
+    }
+
+    /// Removes the groups of servers that have ended without a chance to do so. The kernel refuses it for groups with
+    /// processes.
+    fn sweep(&self) {
+        for entry in self.parents().into_iter().filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten() {
+            let name = entry.file_name();
+            let owner =
+                name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+            if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+
+    /// Creates a group with this memory in bytes, and this number of processes and threads.
     pub(crate) fn create(&self, memory: u64, tasks: u64) -> io::Result<Group> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = format!("overtake-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let (parents, is_second): (&[PathBuf], bool) = match self {
-            Groups::First(parents) => (&parents[..], false),
-            Groups::Second(parent) => (&[parent.to_path_buf()], true),
-        };
-        let mut group = Group { folders: Vec::new(), is_second };
-        for parent in parents {
-            let folder = parent.join(&name);
-            if let Err(error) = fs::create_dir(&folder) {
-                let _ = group.remove();
+        let mut group = Group { folders: Vec::new(), is_second: matches!(self, Groups::Second(_)) };
+        let mut tries = 0;
+        while let Err(error) = group.make(&self.parents(), NUMBER.fetch_add(1, Relaxed)) {
+            let _ = group.remove();
+            group.folders.clear();
+            tries += 1;
+            // A server that had the number of this process may have left groups, one of which may have processes.
+            if error.kind() != io::ErrorKind::AlreadyExists || NAMES_MAX <= tries {
                 return Err(error);
             }
-            group.folders.push(folder);
         }
         match group.limit(memory, tasks) {
             Ok(()) => Ok(group),
@@ -95,6 +118,16 @@ impl Group {
     /// Returns the folder of the controller of memory.
     fn memory(&self) -> &Path {
         self.folders.first().map_or(Path::new("/nonexistent"), PathBuf::as_path)
+    }
+
+    /// Creates the folders of the group of this number.
+    fn make(&mut self, parents: &[&Path], number: u64) -> io::Result<()> {
+        for parent in parents {
+            let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            fs::create_dir(&folder)?;
+            self.folders.push(folder);
+        }
+        Ok(())
     }
 
     fn limit(&self, memory: u64, tasks: u64) -> io::Result<()> {

@@ -40,7 +40,8 @@ fn wrong(place: impl fmt::Display, error: &SqlError) -> OptionError {
 /// Prefix of environment variables: `OVERTAKE_PORT`; `OVERTAKE_PRIORITY` stands for `overtake.priority`.
 pub const PREFIX: &str = "OVERTAKE_";
 /// Variables with the prefix that are no settings: of the log, the tests and the build.
-const OTHERS: &[&str] = &["LOG", "CI", "SLT_URL", "SLT_ONLY", "PLANT", "BLESS", "CHROMIUM", "CLIENTS", "PICTURES"];
+const OTHERS: &[&str] =
+    &["LOG", "CI", "SLT_URL", "SLT_ONLY", "PLANT", "BLESS", "CHROMIUM", "CLIENTS", "PICTURES", "RUNSC"];
 
 /// Reads lines `name = value` of a configuration file, in the form of `postgresql.conf`.
 ///

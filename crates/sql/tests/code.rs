@@ -381,6 +381,15 @@ fn limits_end_a_call() {
             "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n IMMUTABLE STRICT\n SET (time_limit = '2000ms', row_limit = '9')\nAS 'plain', 'plus'\n",
         ),
         (
+            // A new version keeps what it does not give.
+            "create or replace function plus(int, int) returns int language native as 'plain'; select pg_get_functiondef('plus'::regproc)",
+            "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n SET (time_limit = '2000ms', row_limit = '9')\nAS 'plain', 'plus'\n",
+        ),
+        (
+            "create or replace function plus(int, int) returns int language native set (row_limit = 8) as 'plain'; select pg_get_functiondef('plus'::regproc)",
+            "CREATE OR REPLACE FUNCTION public.plus(integer, integer)\n RETURNS integer\n LANGUAGE native\n SET (row_limit = '8')\nAS 'plain', 'plus'\n",
+        ),
+        (
             "select lanname, lanpltrusted from pg_proc p join pg_language l on l.oid = prolang where proname = 'plus'",
             "native,false",
         ),

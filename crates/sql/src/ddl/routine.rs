@@ -65,6 +65,12 @@ impl Ddl<'_> {
                 self.check_replaced(&old, &routine)?;
                 routine.oid = old.oid;
                 routine.owner = old.owner;
+                // Code that was moved to another level stays there, with its limits: a new version of it must not come
+                // to run with less isolation because nobody said so again.
+                if routine.isolation == catalog::Isolation::default() && old.language == routine.language {
+                    routine.isolation = old.isolation;
+                    self.check_level(&routine)?;
+                }
                 self.check_body(&routine)?;
                 self.state.replace_routine(routine)
             }
