@@ -143,3 +143,120 @@ fn connections_leave_nothing() {
         }
     });
 }
+
+/// Breaks the ring of this thread: the kernel refuses to be entered from now on.
+fn break_ring() {
+    driver::with(|driver| driver.ring().break_down()).unwrap();
+}
+
+/// Has the next operations of this thread refused.
+fn refuse(operations: usize) {
+    driver::with(|driver| driver.ring().refuses = operations).unwrap();
+}
+
+/// Reads until the end at the other side of a connection.
+fn ended(mut client: TcpStream) -> tokio::task::JoinHandle<()> {
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    tokio::task::spawn_blocking(move || {
+        let mut got = Vec::new();
+        // Bytes that nobody has read make it a reset.
+        let ended = client.read_to_end(&mut got).map_err(|error| error.kind());
+        assert!(matches!(ended, Ok(_) | Err(std::io::ErrorKind::ConnectionReset)), "{ended:?}");
+    })
+}
+
+#[test]
+fn a_ring_that_fails_ends_its_connections() {
+    on_a_ring(|| async {
+        let pairs: Vec<_> = (0..3).map(|_| pair()).collect();
+        let mut clients = Vec::new();
+        let mut waits = Vec::new();
+        for (server, client) in pairs {
+            let mut stream = UringStream::new(server).unwrap();
+            waits.push(tokio::spawn(async move { (stream.read_u8().await.unwrap_err(), stream) }));
+            clients.push(client);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(is_started());
+        break_ring();
+        // One client is enough to have the kernel entered.
+        clients[0].write_all(b"x").unwrap();
+        for wait in waits {
+            let (error, mut stream) = wait.await.unwrap();
+            assert_ne!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+            stream.write_all(b"x").await.unwrap_err();
+        }
+        for client in clients {
+            ended(client).await.unwrap();
+        }
+        assert!(!is_started());
+        UringStream::new(pair().0).unwrap_err();
+        // Another ring knows nothing of the streams of the first.
+        let (server, mut client) = pair();
+        start().unwrap();
+        let mut stream = UringStream::new(server).unwrap();
+        client.write_all(b"y").unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'y');
+    });
+}
+
+#[test]
+fn receiving_that_is_refused_ends_the_connection() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        refuse(1);
+        let mut stream = UringStream::new(server).unwrap();
+        stream.read_u8().await.unwrap_err();
+        ended(client).await.unwrap();
+        drop(stream);
+        // Its number serves the next one.
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        client.write_all(b"y").unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'y');
+    });
+}
+
+#[test]
+fn sending_that_is_refused_wakes_the_reader() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        let (mut reader, mut writer) = tokio::io::split(UringStream::new(server).unwrap());
+        let reads = tokio::spawn(async move { reader.read_u8().await.unwrap_err().kind() });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refuse(1);
+        let bytes = vec![1; 16 << 20];
+        // The socket takes some; then an operation is needed.
+        writer.write_all(&bytes).await.unwrap_err();
+        writer.shutdown().await.unwrap_err();
+        assert_ne!(reads.await.unwrap(), std::io::ErrorKind::UnexpectedEof);
+        ended(client).await.unwrap();
+        drop(writer);
+        // Bytes of the refused operation are not in the way of the next connection with this number.
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        let sends = async {
+            stream.write_all(&bytes).await.unwrap();
+            stream.shutdown().await.unwrap();
+        };
+        let reads = tokio::task::spawn_blocking(move || client.read_to_end(&mut Vec::new()).unwrap());
+        sends.await;
+        assert_eq!(reads.await.unwrap(), bytes.len());
+    });
+}
+
+#[test]
+fn cancelling_that_is_refused_ends_the_connection() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        let stream = UringStream::new(server).unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refuse(1);
+        drop(stream);
+        ended(client).await.unwrap();
+        // All is over: nothing keeps the ring at its end.
+        while driver::with(|driver| driver.ring().in_flight()).unwrap() != 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
