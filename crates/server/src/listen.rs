@@ -12,6 +12,7 @@ use crate::rules::Origin;
 use crate::service::{Opened, Service};
 use crate::startup::{self, BegunSession};
 use crate::state::ServerState;
+use crate::stats::Stats;
 use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
 use socket2::SockRef;
@@ -68,8 +69,14 @@ fn named(error: &io::Error, address: &dyn std::fmt::Display, what: &str) -> io::
     io::Error::new(error.kind(), format!("on {address} for {what}: {error}"))
 }
 
+/// Makes the transport of a new connection, in its own task.
+type MakeIo = Box<dyn FnOnce() -> io::Result<Box<dyn Io>> + Send>;
+
 /// New connection.
-type Incoming = (Box<dyn Io>, Origin);
+type Incoming = (MakeIo, Origin);
+
+/// Makes the transport of a new connection of a unix socket.
+type MakeUnixIo = fn(UnixStream) -> io::Result<Box<dyn Io>>;
 
 impl<D: Service> Server<D> {
     /// Binds the addresses.
@@ -175,7 +182,7 @@ impl<D: Service> Server<D> {
             helpers.spawn(accept_tcp(TcpListener::from_std(listener)?, sender.clone()));
         }
         let mut socket_files = Vec::new();
-        for (sockets, makes) in [(unix, plain as MakeIo), (memory, with_memory)] {
+        for (sockets, makes) in [(unix, plain as MakeUnixIo), (memory, with_memory)] {
             if let Some((listener, file)) = sockets {
                 listener.set_nonblocking(true)?;
                 SockRef::from(&listener).listen(BACKLOG)?;
@@ -196,7 +203,7 @@ impl<D: Service> Server<D> {
                 biased;
                 () = &mut shutdown => break,
                 Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
-                Some((io, origin)) = incoming.recv() => {
+                Some((makes, origin)) = incoming.recv() => {
                     let Some(stranger) = strangers.enter(shared.config.time.now()) else {
                         shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
@@ -205,6 +212,7 @@ impl<D: Service> Server<D> {
                     let shared = Arc::clone(&shared);
                     let ending = Ending::new(ending.clone());
                     tasks.all.spawn(async move {
+                        let io = makes().map_err(|error| not_made(&shared.config.stats, &error)).ok()?;
                         startup::begin(&shared, io, origin, ending, stranger).await.map(Box::new)
                     });
                 }
@@ -266,7 +274,7 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
                 // One write is one answer, so nothing is gained by waiting for more.
                 let _ = stream.set_nodelay(true);
                 let origin = Origin { address: Some(from.ip()), is_encrypted: false };
-                if to.send((Box::new(stream), origin)).await.is_err() {
+                if to.send((Box::new(|| Ok(Box::new(stream))), origin)).await.is_err() {
                     return;
                 }
             }
@@ -274,9 +282,6 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
         }
     }
 }
-
-/// Makes a transport of a new connection of a unix socket.
-type MakeIo = fn(UnixStream) -> io::Result<Box<dyn Io>>;
 
 fn plain(stream: UnixStream) -> io::Result<Box<dyn Io>> {
     Ok(Box::new(stream))
@@ -286,29 +291,34 @@ fn with_memory(stream: UnixStream) -> io::Result<Box<dyn Io>> {
     Ok(Box::new(SharedIo::offer(stream.into_std()?)?))
 }
 
-async fn accept_unix(listener: UnixListener, makes: MakeIo, to: mpsc::Sender<Incoming>) {
+async fn accept_unix(listener: UnixListener, makes: MakeUnixIo, to: mpsc::Sender<Incoming>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = to.closed() => return,
         };
         match accepted {
-            Ok((stream, _)) => match makes(stream) {
-                Ok(io) => {
-                    let origin = Origin { address: None, is_encrypted: false };
-                    if to.send((io, origin)).await.is_err() {
-                        return;
-                    }
+            Ok((stream, _)) => {
+                let origin = Origin { address: None, is_encrypted: false };
+                if to.send((Box::new(move || makes(stream)), origin)).await.is_err() {
+                    return;
                 }
-                // The client has gone again.
-                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
-                Err(error) => refused(&error).await,
-            },
+            }
             Err(error) => refused(&error).await,
         }
     }
 }
 
+/// Notes a connection without a transport. It ends, and keeps no other waiting.
+fn not_made(stats: &Stats, error: &io::Error) {
+    // Otherwise, the client has gone again.
+    if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
+        stats.turned_away.fetch_add(1, Relaxed);
+        tracing::warn!(%error, "a connection was closed at once: its memory could not be created");
+    }
+}
+
+/// Notes that a listener has accepted nothing, and gives the system time.
 async fn refused(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(ACCEPT_PAUSE).await;
