@@ -15,13 +15,14 @@ use crate::state::ServerState;
 use crate::stats::Stats;
 use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
+use rings::socket::{self, ACCEPT_PAUSE, SocketFile};
 use socket2::SockRef;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -34,8 +35,6 @@ use wire::scram;
 use wire::shared::SharedIo;
 use wire::wake::Bells;
 
-/// Pause between two attempts to accept when no file descriptors are left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of connections that wait to be accepted, if the system allows so many (`net.core.somaxconn`). A
 /// client that finds the backlog full tries again after a second, and believes for that long that it is connected: a
 /// crowd that reconnects at once has to fit.
@@ -53,15 +52,6 @@ pub struct Server<D> {
     memory: Option<(StdUnixListener, SocketFile)>,
     heard: StdUnixStream,
     metrics: Option<StdTcpListener>,
-}
-
-/// Path of the unix socket, which is removed with the server.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 /// Adds the address and the purpose of a listener to its error.
@@ -324,25 +314,9 @@ async fn refused(error: &io::Error) {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-fn is_socket(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
-}
-
-/// Binds, and replaces a socket file on which nobody listens any more.
+/// Listens at a unix socket that everybody may connect to: the rules decide which clients may.
 fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
-    let listener = match StdUnixListener::bind(path) {
-        // A file that is no socket refuses connections, too.
-        Err(error) if error.kind() == ErrorKind::AddrInUse && is_socket(path) => {
-            match StdUnixStream::connect(path) {
-                Err(nobody) if nobody.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-                _ => return Err(error),
-            }
-            StdUnixListener::bind(path)?
-        }
-        bound => bound?,
-    };
-    let file = SocketFile(path.to_owned());
-    // The rules decide which clients may connect.
+    let bound = socket::listen(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
-    Ok((listener, file))
+    Ok(bound)
 }
