@@ -12,6 +12,7 @@ use std::mem;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -24,12 +25,17 @@ const KEEP: usize = 16 << 10;
 const END_PAUSE: Duration = Duration::from_millis(1);
 const END_LOOKS: usize = 200;
 
+/// Identity of the next ring.
+static IDENTITIES: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     static DRIVER: RefCell<Option<Driver>> = const { RefCell::new(None) };
 }
 
 /// Ring of this thread with its connections.
 pub(crate) struct Driver {
+    /// Number that no other ring of the process has.
+    identity: u64,
     ring: Ring,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
@@ -91,7 +97,8 @@ pub fn start() -> io::Result<()> {
     let ring = Ring::new()?;
     let watched = ring.watched()?;
     let (slots, free, wakes) = (Vec::new(), Vec::new(), Vec::new());
-    let driver = Driver { ring, slots, free, task: None, is_told: false, woken: 0, wakes };
+    let identity = IDENTITIES.fetch_add(1, Relaxed);
+    let driver = Driver { identity, ring, slots, free, task: None, is_told: false, woken: 0, wakes };
     DRIVER.with(|place| *place.borrow_mut() = Some(driver));
     tokio::spawn(drive(watched));
     Ok(())
@@ -265,6 +272,11 @@ impl Driver {
         let sent = slot.sent;
         slot.is_sending = true;
         self.submit(number, Operation::Send, |ring, fd| ring.send(number, fd, bytes, sent));
+    }
+
+    /// Returns the number that no other ring of the process has.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// Returns the ring, for faults that a test makes.

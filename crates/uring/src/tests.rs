@@ -260,3 +260,31 @@ fn cancelling_that_is_refused_ends_the_connection() {
         }
     });
 }
+
+#[test]
+fn a_stream_reaches_no_connection_of_another_thread() {
+    on_a_ring(|| async {
+        let (server, stranger) = pair();
+        let stream = UringStream::new(server).unwrap();
+        let elsewhere = move || {
+            on_a_ring(move || async move {
+                let (server, mut client) = pair();
+                let mut own = UringStream::new(server).unwrap();
+                let mut stream = stream;
+                // Both have the same number.
+                client.write_all(b"y").unwrap();
+                stream.read_u8().await.unwrap_err();
+                stream.write_all(b"x").await.unwrap_err();
+                drop(stream);
+                assert_eq!(own.read_u8().await.unwrap(), b'y');
+                own.write_all(b"z").await.unwrap();
+                own.shutdown().await.unwrap();
+                let mut got = Vec::new();
+                client.read_to_end(&mut got).unwrap();
+                assert_eq!(got, b"z");
+            })
+        };
+        tokio::task::spawn_blocking(elsewhere).await.unwrap();
+        ended(stranger).await.unwrap();
+    });
+}
