@@ -4,6 +4,7 @@
 //! Whatever the kernel refuses ends a connection, or all of them, and wakes their tasks: none waits for an operation
 //! that does not exist.
 
+use crate::count::{Counted, Counts};
 use crate::ring::{Completion, Ring};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -17,7 +18,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// Bytes that are received ahead of reads, and bytes that wait to be sent. Beyond that, a side waits.
+/// Bytes that are received ahead of reads, and bytes that wait to be sent. Beyond that, a side waits. What the kernel
+/// has received until it hears that, comes as well: all buffers of the ring at most. All of it is counted.
 const AHEAD: usize = 64 << 10;
 /// Capacity of an empty buffer that is kept.
 const KEEP: usize = 16 << 10;
@@ -37,6 +39,7 @@ pub(crate) struct Driver {
     /// Number that no other ring of the process has.
     identity: u64,
     ring: Ring,
+    counts: Counts,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     /// Task that enters the kernel.
@@ -80,6 +83,8 @@ pub(crate) struct Slot {
     reader: Option<Waker>,
     is_sending: bool,
     sent: usize,
+    /// Capacity of the bytes that are being sent.
+    sending: usize,
     /// Bytes behind those that are being sent.
     output: Vec<u8>,
     write_error: Option<io::ErrorKind>,
@@ -87,18 +92,20 @@ pub(crate) struct Slot {
     /// Operations that are not over.
     operations: usize,
     is_dropped: bool,
+    counted: Counted,
 }
 
-/// Starts the ring of this thread, in a runtime of tokio that has one thread.
+/// Starts the ring of this thread, in a runtime of tokio that has one thread. `counts` hears of the bytes that its
+/// connections hold.
 ///
 /// # Errors
 /// The kernel does not have what is needed, or forbids it.
-pub fn start() -> io::Result<()> {
+pub fn start(counts: Counts) -> io::Result<()> {
     let ring = Ring::new()?;
     let watched = ring.watched()?;
     let (slots, free, wakes) = (Vec::new(), Vec::new(), Vec::new());
     let identity = IDENTITIES.fetch_add(1, Relaxed);
-    let driver = Driver { identity, ring, slots, free, task: None, is_told: false, woken: 0, wakes };
+    let driver = Driver { identity, ring, counts, slots, free, task: None, is_told: false, woken: 0, wakes };
     DRIVER.with(|place| *place.borrow_mut() = Some(driver));
     tokio::spawn(drive(watched));
     Ok(())
@@ -210,6 +217,7 @@ impl Driver {
     /// Receives again after an interruption, or removes a connection that has ended.
     fn go_on(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        slot.count();
         if slot.is_dropped {
             if slot.operations == 0 {
                 self.slots[number as usize] = None;
@@ -271,7 +279,14 @@ impl Driver {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
         let sent = slot.sent;
         slot.is_sending = true;
+        slot.sending = bytes.capacity();
         self.submit(number, Operation::Send, |ring, fd| ring.send(number, fd, bytes, sent));
+    }
+
+    fn count(&mut self, number: u32) {
+        if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) {
+            slot.count();
+        }
     }
 
     /// Returns the number that no other ring of the process has.
@@ -296,11 +311,13 @@ impl Driver {
             reader: None,
             is_sending: false,
             sent: 0,
+            sending: 0,
             output: Vec::new(),
             write_error: None,
             writer: None,
             operations: 0,
             is_dropped: false,
+            counted: Counted::new(self.counts),
         };
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -346,6 +363,7 @@ impl Driver {
             slot.taken = 0;
             slot.input.clear();
             slot.input.shrink_to(KEEP);
+            slot.count();
             if slot.receive == Receive::Off {
                 self.receive(number);
             }
@@ -382,6 +400,7 @@ impl Driver {
             let bytes = mem::take(&mut slot.output);
             self.send(number, bytes);
         }
+        self.count(number);
         Poll::Ready(Ok(count))
     }
 
@@ -410,6 +429,11 @@ fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
 }
 
 impl Slot {
+    /// Counts the bytes that it holds.
+    fn count(&mut self) {
+        self.counted.set(self.input.capacity() + self.output.capacity() + self.sending);
+    }
+
     /// Takes back the state that an operation was to have, which was refused.
     fn has_refused(&mut self, operation: Operation) {
         match operation {
@@ -418,7 +442,7 @@ impl Slot {
             Operation::CancelReceive => self.receive = Receive::Armed,
             Operation::Send => {
                 self.is_sending = false;
-                self.sent = 0;
+                (self.sent, self.sending) = (0, 0);
                 self.output.clear();
             }
             Operation::CancelAll => {}
@@ -469,6 +493,7 @@ impl Slot {
 
     fn has_sent(&mut self, result: i32, mut bytes: Vec<u8>, send: impl FnOnce(Vec<u8>)) {
         self.is_sending = false;
+        self.sending = 0;
         match usize::try_from(result) {
             Ok(count) => self.sent += count,
             Err(_) if matches!(-result, libc::EINTR | libc::EAGAIN) => {}

@@ -9,14 +9,16 @@
 //!
 //! # Layers
 //!
-//! - ring: `ring`
+//! - ring, memory of connections: `ring`, `count`
 //! - connections of a thread: `driver`
 //! - streams: `stream`
 
+mod count;
 mod driver;
 mod ring;
 mod stream;
 
+pub use count::Counts;
 pub use driver::{is_started, start, stop};
 pub use stream::UringStream;
 

@@ -1,16 +1,26 @@
 use super::*;
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+thread_local! {
+    /// Bytes that the connections of this thread hold.
+    static HELD: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    HELD.set(HELD.get() + bytes);
+}
+
 /// Runs a job on a thread with a ring, in a runtime of its own. Returns false if there is no io_uring here.
 fn on_a_ring<F: Future<Output = ()>>(job: impl FnOnce() -> F + Send + 'static) -> bool {
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let has_run = runtime.block_on(async {
-            if let Err(error) = start() {
+            if let Err(error) = start(count) {
                 println!("SKIPPED: no io_uring: {error}");
                 return false;
             }
@@ -19,6 +29,7 @@ fn on_a_ring<F: Future<Output = ()>>(job: impl FnOnce() -> F + Send + 'static) -
         });
         drop(runtime);
         stop();
+        assert_eq!(HELD.get(), 0);
         has_run
     };
     thread::spawn(run).join().unwrap()
@@ -193,7 +204,7 @@ fn a_ring_that_fails_ends_its_connections() {
         UringStream::new(pair().0).unwrap_err();
         // Another ring knows nothing of the streams of the first.
         let (server, mut client) = pair();
-        start().unwrap();
+        start(count).unwrap();
         let mut stream = UringStream::new(server).unwrap();
         client.write_all(b"y").unwrap();
         assert_eq!(stream.read_u8().await.unwrap(), b'y');
@@ -286,5 +297,37 @@ fn a_stream_reaches_no_connection_of_another_thread() {
         };
         tokio::task::spawn_blocking(elsewhere).await.unwrap();
         ended(stranger).await.unwrap();
+    });
+}
+
+#[test]
+fn all_bytes_are_counted() {
+    on_a_ring(|| async {
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        let bytes = vec![1; 8 << 20];
+        let (sent, length) = (bytes.clone(), bytes.len());
+        let other = tokio::task::spawn_blocking(move || {
+            client.write_all(&sent).unwrap();
+            client
+        });
+        // Nobody reads: what has come is held, until the kernel hears that it is enough.
+        while HELD.get() < 64 << 10 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(HELD.get() <= 4 << 20, "{}", HELD.get());
+        let mut got = vec![0; length];
+        stream.read_exact(&mut got).await.unwrap();
+        let client = other.await.unwrap();
+        assert!(HELD.get() <= 16 << 10, "{}", HELD.get());
+        // Nor does the client.
+        let writes = tokio::time::timeout(Duration::from_millis(50), stream.write_all(&bytes));
+        writes.await.unwrap_err();
+        assert!((64 << 10..=512 << 10).contains(&HELD.get()), "{}", HELD.get());
+        drop((stream, client));
+        while HELD.get() != 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     });
 }
