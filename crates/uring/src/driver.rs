@@ -4,13 +4,14 @@
 //! Whatever the kernel refuses ends a connection, or all of them, and wakes their tasks: none waits for an operation
 //! that does not exist.
 
-use crate::count::{Counted, Counts};
-use crate::ring::{Completion, Ring};
+use crate::count::Counts;
+use crate::ring::Ring;
+use crate::slot::{AHEAD, KEEP, Operation, Receive, Slot};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,11 +19,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// Bytes that are received ahead of reads, and bytes that wait to be sent. Beyond that, a side waits. What the kernel
-/// has received until it hears that, comes as well: all buffers of the ring at most. All of it is counted.
-const AHEAD: usize = 64 << 10;
-/// Capacity of an empty buffer that is kept.
-const KEEP: usize = 16 << 10;
 /// Pause between two looks at the end of a thread, and their number.
 const END_PAUSE: Duration = Duration::from_millis(1);
 const END_LOOKS: usize = 200;
@@ -50,49 +46,6 @@ pub(crate) struct Driver {
     woken: usize,
     /// Tasks to wake when the driver is free, because a task may run at once.
     wakes: Vec<Waker>,
-}
-
-/// Operations of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Receive,
-    CancelReceive,
-    Send,
-    CancelAll,
-}
-
-/// State of receiving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Receive {
-    Off,
-    Armed,
-    /// It is being cancelled.
-    Ending,
-    /// Nothing more comes.
-    Over,
-}
-
-/// Connection.
-pub(crate) struct Slot {
-    socket: Arc<TcpStream>,
-    receive: Receive,
-    /// Bytes that have come, from `taken` on.
-    input: Vec<u8>,
-    taken: usize,
-    read_error: Option<io::Error>,
-    reader: Option<Waker>,
-    is_sending: bool,
-    sent: usize,
-    /// Capacity of the bytes that are being sent.
-    sending: usize,
-    /// Bytes behind those that are being sent.
-    output: Vec<u8>,
-    write_error: Option<io::ErrorKind>,
-    writer: Option<Waker>,
-    /// Operations that are not over.
-    operations: usize,
-    is_dropped: bool,
-    counted: Counted,
 }
 
 /// Starts the ring of this thread, in a runtime of tokio that has one thread. `counts` hears of the bytes that its
@@ -302,23 +255,7 @@ impl Driver {
 
     /// Adds a connection.
     pub(crate) fn add(&mut self, socket: Arc<TcpStream>) -> u32 {
-        let slot = Slot {
-            socket,
-            receive: Receive::Off,
-            input: Vec::new(),
-            taken: 0,
-            read_error: None,
-            reader: None,
-            is_sending: false,
-            sent: 0,
-            sending: 0,
-            output: Vec::new(),
-            write_error: None,
-            writer: None,
-            operations: 0,
-            is_dropped: false,
-            counted: Counted::new(self.counts),
-        };
+        let slot = Slot::new(socket, self.counts);
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as u32 - 1
@@ -425,97 +362,5 @@ fn gone<R>() -> Poll<io::Result<R>> {
 fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
     if !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
         *slot = Some(cx.waker().clone());
-    }
-}
-
-impl Slot {
-    /// Counts the bytes that it holds.
-    fn count(&mut self) {
-        self.counted.set(self.input.capacity() + self.output.capacity() + self.sending);
-    }
-
-    /// Takes back the state that an operation was to have, which was refused.
-    fn has_refused(&mut self, operation: Operation) {
-        match operation {
-            Operation::Receive => self.receive = Receive::Over,
-            // The receiving operation goes on.
-            Operation::CancelReceive => self.receive = Receive::Armed,
-            Operation::Send => {
-                self.is_sending = false;
-                (self.sent, self.sending) = (0, 0);
-                self.output.clear();
-            }
-            Operation::CancelAll => {}
-        }
-    }
-
-    /// Ends the connection for an error, of which its reader and its writer hear. The end of the socket ends the
-    /// operations that are on their way.
-    fn end(&mut self, error: io::Error, wakes: &mut Vec<Waker>) {
-        self.write_error = Some(error.kind());
-        self.read_error = Some(error);
-        let _ = self.socket.shutdown(Shutdown::Both);
-        wakes.extend(self.reader.take());
-        wakes.extend(self.writer.take());
-    }
-
-    /// Takes note of a completion. Bytes that are to be sent next are handed to `send`.
-    fn take(&mut self, completion: Completion<'_>, wakes: &mut Vec<Waker>, send: impl FnOnce(Vec<u8>)) {
-        match completion {
-            Completion::Received { bytes, goes_on } => {
-                self.input.extend_from_slice(bytes);
-                if !goes_on {
-                    self.operations -= 1;
-                    self.receive = Receive::Off;
-                }
-                wakes.extend(self.reader.take());
-            }
-            Completion::ReceiveOver { error } => {
-                self.operations -= 1;
-                // Without a buffer, or cancelled because enough had come, it goes on later.
-                let is_interrupted = matches!(error, libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN);
-                self.receive = if is_interrupted { Receive::Off } else { Receive::Over };
-                if error != 0 && !is_interrupted {
-                    self.read_error = Some(io::Error::from_raw_os_error(error));
-                }
-                wakes.extend(self.reader.take());
-            }
-            Completion::Sent { result, bytes } => {
-                self.operations -= 1;
-                self.has_sent(result, bytes, send);
-                if !self.is_sending || self.output.len() < AHEAD {
-                    wakes.extend(self.writer.take());
-                }
-            }
-            Completion::Cancelled => self.operations -= 1,
-        }
-    }
-
-    fn has_sent(&mut self, result: i32, mut bytes: Vec<u8>, send: impl FnOnce(Vec<u8>)) {
-        self.is_sending = false;
-        self.sending = 0;
-        match usize::try_from(result) {
-            Ok(count) => self.sent += count,
-            Err(_) if matches!(-result, libc::EINTR | libc::EAGAIN) => {}
-            Err(_) => {
-                self.write_error = Some(io::Error::from_raw_os_error(-result).kind());
-                return;
-            }
-        }
-        if self.is_dropped {
-            return;
-        }
-        if self.sent < bytes.len() {
-            self.is_sending = true;
-            return send(bytes);
-        }
-        self.sent = 0;
-        bytes.clear();
-        bytes.shrink_to(KEEP);
-        mem::swap(&mut bytes, &mut self.output);
-        if !bytes.is_empty() {
-            self.is_sending = true;
-            send(bytes);
-        }
     }
 }

@@ -10,12 +10,14 @@
 //! # Layers
 //!
 //! - ring, memory of connections: `ring`, `count`
+//! - state of a connection: `slot`
 //! - connections of a thread: `driver`
 //! - streams: `stream`
 
 mod count;
 mod driver;
 mod ring;
+mod slot;
 mod stream;
 
 pub use count::Counts;
