@@ -3,7 +3,7 @@
 //! **Invariant:** a wait calls its look at least every [`SLICE`], and a message of the worker is in memory of the host
 //! before anything in it is looked at.
 
-use crate::shared::SharedMemory;
+use crate::shared::SharedChannel;
 use procs::Channel;
 use procs::abi::MessageKind;
 use procs::ends;
@@ -90,7 +90,7 @@ fn spin(time: Duration, is_done: &impl Fn() -> bool) -> bool {
 /// The host's side of a channel.
 pub(crate) enum HostChannel {
     /// Shared memory.
-    Shared(SharedMemory, SpinState),
+    Shared(SharedChannel, SpinState),
     /// Socket.
     Socket(UnixStream),
 }
@@ -111,7 +111,7 @@ impl HostChannel {
                 let bells = has_own_kernel.then(UnixStream::pair).transpose()?;
                 let (ours, theirs) = bells.map_or((None, None), |(ours, theirs)| (Some(ours), Some(theirs)));
                 ours.as_ref().map_or(Ok(()), |bell| bell.set_nonblocking(true))?;
-                let memory = SharedMemory::create(ours)?;
+                let memory = SharedChannel::create(ours)?;
                 let file = memory.file().try_clone()?.into();
                 Some((HostChannel::Shared(memory, SpinState(Spin::new())), file, theirs.map(OwnedFd::from)))
             }

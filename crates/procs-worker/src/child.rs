@@ -35,12 +35,12 @@ const GUARD_BYTES: usize = 4 << 10;
 /// User and group within a container.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// Stages of the agreement between the child and the thread that maps its users.
+/// Stages of the agreement between the child and the thread that admits it.
 pub(crate) const STAGE_NEW: u32 = 0;
 /// The child waits.
 pub(crate) const STAGE_WAITS: u32 = 1;
-/// The users are mapped: the child may go on.
-pub(crate) const STAGE_MAPPED: u32 = 2;
+/// It belongs to its group, and its users are mapped: it may go on.
+pub(crate) const STAGE_ADMITTED: u32 = 2;
 /// The child must end, or there is none.
 pub(crate) const STAGE_ENDS: u32 = 3;
 
@@ -69,6 +69,8 @@ pub(crate) struct ChildPlan {
     /// Environment.
     pub(crate) environment: Vec<CString>,
     pub(crate) container: Option<ContainerPlan>,
+    /// True if the child waits until another thread has admitted it.
+    pub(crate) is_admitted: bool,
     pub(crate) stage: AtomicU32,
     /// Process descriptor, which the kernel writes before the child runs.
     pub(crate) process: AtomicI32,
@@ -79,7 +81,7 @@ pub(crate) struct ChildPlan {
 /// Steps of a child, for messages.
 const STEPS: [&str; 20] = [
     "the start",
-    "mapping of users",
+    "the admission",
     "setresuid",
     "setsid",
     "prctl",
@@ -217,8 +219,11 @@ enum Never {}
 
 impl Prepared<'_> {
     fn run(&self) -> Result<Never, Step> {
+        if self.plan.is_admitted {
+            self.await_admission()?;
+        }
         if let Some(container) = &self.plan.container {
-            self.await_users(container)?;
+            become_nobody(container)?;
         }
         reset_signals()?;
         // SAFETY: system calls with numbers.
@@ -249,24 +254,16 @@ impl Prepared<'_> {
         self.execute()
     }
 
-    /// Waits until another thread has mapped the user, and becomes it.
-    fn await_users(&self, container: &ContainerPlan) -> Result<(), Step> {
+    /// Waits until another thread has put this process into its group, and has mapped the user of a container. Whatever
+    /// the process starts later belongs to the group, too.
+    fn await_admission(&self) -> Result<(), Step> {
         let stage = &self.plan.stage;
         stage.store(STAGE_WAITS, SeqCst);
         system::futex_wake(stage);
         while stage.load(SeqCst) == STAGE_WAITS {
             system::futex_wait(stage, STAGE_WAITS, std::time::Duration::from_secs(1));
         }
-        // SAFETY: system calls with numbers; raw ones, because the library's would tell all threads of the server.
-        unsafe {
-            done(if stage.load(SeqCst) == STAGE_MAPPED { 0 } else { -1 }, 1)?;
-            if container.is_root {
-                done(libc::syscall(libc::SYS_setgroups, 0, ptr::null::<u32>()), 2)?;
-            }
-            done(libc::syscall(libc::SYS_setresgid, NOBODY, NOBODY, NOBODY), 2)?;
-            done(libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY), 2)?;
-        }
-        Ok(())
+        done(if stage.load(SeqCst) == STAGE_ADMITTED { 0 } else { -1 }, 1).map(drop)
     }
 
     /// Leaves the standard files, the channel, and a script open, and closes all else.
@@ -319,6 +316,19 @@ impl Prepared<'_> {
         }
         Err(18)
     }
+}
+
+/// Becomes the user of a container, who is mapped.
+fn become_nobody(container: &ContainerPlan) -> Result<(), Step> {
+    // SAFETY: system calls with numbers; raw ones, because the library's would tell all threads of the server.
+    unsafe {
+        if container.is_root {
+            done(libc::syscall(libc::SYS_setgroups, 0, ptr::null::<u32>()), 2)?;
+        }
+        done(libc::syscall(libc::SYS_setresgid, NOBODY, NOBODY, NOBODY), 2)?;
+        done(libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY), 2)?;
+    }
+    Ok(())
 }
 
 /// Gives every signal its default action, and lets all of them arrive.

@@ -1,15 +1,15 @@
 //! Sandboxes of gVisor: the files that `runsc` needs, and its arguments.
 //!
 //! **Invariant:** a folder belongs to one program or one sandbox, and is removed with it. Nobody but the server's user can
-//! read it.
+//! read it. A server's own folder is locked while it lives, so that another server does not remove it.
 
 use crate::child::{CHANNEL_FD, NOBODY};
 use procs::abi::CHANNEL_VARIABLE;
 use std::env;
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,24 +23,56 @@ const FILES_MAX: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
+/// Attempts to lock a new folder.
+const LOCK_ATTEMPTS: usize = 100;
 /// Beginning of the names of folders. The number of the server's process follows.
 const NAME: &str = "overtake-gvisor-";
 
-/// Removes the folders of servers that were killed.
+/// Folder of a server, which is locked as long as the server lives. It is removed with the value.
+#[derive(Debug)]
+struct ServerFolder {
+    folder: Folder,
+    #[expect(dead_code, reason = "holds the lock")]
+    lock: File,
+}
+
+/// Opens and locks a folder; `None` if it cannot be opened, or somebody else has locked it.
+fn locked(path: &Path) -> Option<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    file.try_lock().ok().map(|()| file)
+}
+
+/// Removes the folders of servers that were killed. Numbers of processes would not tell them: a server in another
+/// namespace has others.
 fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            // One of another user stays.
+        let is_ours = entry.file_name().to_string_lossy().starts_with(NAME);
+        // One of another user stays.
+        if let Some(_lock) = is_ours.then(|| locked(&entry.path())).flatten() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
+impl ServerFolder {
+    /// Creates and locks a folder.
+    fn new(base: &Path) -> io::Result<ServerFolder> {
+        for _ in 0..LOCK_ATTEMPTS {
+            let folder = Folder::new(base)?;
+            let lock = locked(&folder.0);
+            // A server that sweeps may have been faster: it has the lock, or has removed the folder by now.
+            if let Some(lock) = lock.filter(|_| folder.0.exists()) {
+                return Ok(ServerFolder { folder, lock });
+            }
+        }
+        Err(io::Error::other("no folder could be locked"))
+    }
+}
+
 impl Folder {
     /// Creates a folder that only this user can enter. Its name is used once.
-    fn new(base: &Path) -> io::Result<Folder> {
+    pub(crate) fn new(base: &Path) -> io::Result<Folder> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         loop {
             let name = format!("{NAME}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
@@ -68,7 +100,7 @@ pub(crate) struct Runsc {
     /// Its file.
     pub(crate) file: Arc<File>,
     /// Folder of all sandboxes.
-    folder: Folder,
+    folder: ServerFolder,
 }
 
 /// Root of the file system of a program's sandboxes.
@@ -102,13 +134,13 @@ impl Runsc {
         let file = File::open(&path).map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
         let base = env::temp_dir();
         sweep(&base);
-        let folder = Folder::new(&base).map_err(|error| format!("there is no folder for sandboxes: {error}"))?;
+        let folder = ServerFolder::new(&base).map_err(|error| format!("there is no folder for sandboxes: {error}"))?;
         Ok(Runsc { file: Arc::new(file), folder })
     }
 
     /// Creates the root of a program's sandboxes, which has the executable alone.
     pub(crate) fn root(&self, executable: &[u8]) -> io::Result<SandboxRoot> {
-        let root = SandboxRoot(Folder::new(&self.folder.0)?);
+        let root = SandboxRoot(Folder::new(&self.folder.folder.0)?);
         let path = root.0.0.join("worker");
         let mut file = File::create_new(&path)?;
         file.write_all(executable)?;
@@ -126,7 +158,7 @@ impl Runsc {
         memory: u64,
         has_doorbell: bool,
     ) -> io::Result<SandboxOrder> {
-        let folder = Folder::new(&self.folder.0)?;
+        let folder = Folder::new(&self.folder.folder.0)?;
         fs::write(folder.0.join("config.json"), description(&root.0.0, channel_name, memory))?;
         let path = folder.0.display();
         let id = folder.0.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -205,14 +237,20 @@ mod tests {
     #[test]
     fn folders_of_killed_servers_are_removed() {
         let base = Folder::new(&env::temp_dir()).expect("a folder");
-        // No process has the greatest number.
-        for (name, stays) in
-            [(format!("{NAME}4194304-0"), false), (format!("{NAME}1-0"), true), ("other-4194304-0".to_owned(), true)]
-        {
-            let path = base.0.join(name);
-            fs::create_dir(&path).expect("a folder");
-            sweep(&base.0);
-            assert_eq!(path.exists(), stays, "{path:?}");
+        // It is the lock that counts: a number may be that of a process in another namespace.
+        let names = ["overtake-gvisor-4194304-0", "overtake-gvisor-1-0", "other-4194304-0"];
+        let [left, numbered, other] = names.map(|name| base.0.join(name));
+        for path in [&left, &numbered, &other] {
+            fs::create_dir(path).expect("a folder");
+            fs::write(path.join("file"), "x").expect("a file");
         }
+        let live = ServerFolder::new(&base.0).expect("a folder");
+        fs::write(base.0.join("overtake-gvisor-file"), "x").expect("a file");
+        let _lock = locked(&numbered).expect("nobody else has it");
+        sweep(&base.0);
+        assert_eq!([&left, &numbered, &other, &live.folder.0].map(|path| path.exists()), [false, true, true, true]);
+        let path = live.folder.0.clone();
+        drop(live);
+        assert!(!path.exists());
     }
 }

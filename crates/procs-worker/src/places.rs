@@ -53,8 +53,8 @@ impl Places {
     /// `53000` if there is none; those of the statement's pulse.
     pub(crate) fn take(self: &Arc<Places>, tenant: Tenant) -> SqlResult<Place> {
         let begin = Instant::now();
-        let mut counts = self.counts.locked_anyway();
         loop {
+            let mut counts = self.counts.locked_anyway();
             let of_tenant = counts.tenants.get(&tenant).copied().unwrap_or(0);
             let refused = if self.tenant_max <= of_tenant {
                 ends::exhausted("workers of one role", self.tenant_max)
@@ -68,7 +68,8 @@ impl Places {
             if counts.ending == 0 || PLACE_WAIT < begin.elapsed() {
                 return Err(refused);
             }
-            counts = self.changed.wait_timeout(counts, PLACE_LOOK).anyway().0;
+            // A look may take long, and no other tenant waits for it.
+            drop(self.changed.wait_timeout(counts, PLACE_LOOK).anyway());
             pulse::look()?;
         }
     }

@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 pub(crate) type Head = (u32, u32, u32);
 
 /// Channel in memory that is shared with the worker.
-pub(crate) struct SharedMemory {
+pub(crate) struct SharedChannel {
     memory: rings::SharedMemory,
     /// File for the worker.
     file: File,
@@ -33,12 +33,12 @@ pub(crate) struct SharedMemory {
     doorbell: Option<UnixStream>,
 }
 
-impl SharedMemory {
+impl SharedChannel {
     /// Creates the file with the worker's turn: it has the first word. A worker on a kernel of its own has a doorbell.
-    pub(crate) fn create(doorbell: Option<UnixStream>) -> io::Result<SharedMemory> {
+    pub(crate) fn create(doorbell: Option<UnixStream>) -> io::Result<SharedChannel> {
         let (memory, file) = rings::SharedMemory::create(c"overtake-channel", SHARED_BYTES)?;
         let place = if doorbell.is_some() { OTHER_KERNEL } else { 0 };
-        let memory = SharedMemory { memory, file, doorbell };
+        let memory = SharedChannel { memory, file, doorbell };
         memory.word(0).store(VERSION, SeqCst);
         memory.word(PLACE).store(place, SeqCst);
         memory.word(TURN).store(WORKER, SeqCst);

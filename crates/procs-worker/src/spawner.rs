@@ -304,30 +304,24 @@ impl SpawnerThread {
                 is_root: system::user().0 == 0,
                 landlock: confine::landlock_version(),
             }),
+            is_admitted: order.is_container || group.is_some(),
             stage: AtomicU32::new(child::STAGE_NEW),
             process: AtomicI32::new(-1),
             failure: AtomicU64::new(0),
         };
-        if !order.is_container {
-            let (pid, descriptor) = child::create(&plan, &mut self.stack)?;
-            if let Some(Err(error)) = group.map(|group| group.add(pid)) {
-                // One that has ended at once cannot be added, and need not be.
-                if matches!(system::exit_of(&descriptor, false), Ok(None)) {
-                    child::reap(&descriptor);
-                    return Err(error);
-                }
-            }
-            return Ok((pid, descriptor));
+        if !plan.is_admitted {
+            return child::create(&plan, &mut self.stack);
         }
+        // This thread is suspended until the executable runs, which may start processes of its own at once.
         thread::scope(|scope| {
-            let mapper = thread::Builder::new().name("procs-users".to_owned());
-            let mapper = mapper.spawn_scoped(scope, || admit(&plan, group))?;
+            let admission = thread::Builder::new().name("procs-admission".to_owned());
+            let admission = admission.spawn_scoped(scope, || admit(&plan, group))?;
             let created = child::create(&plan, &mut self.stack);
             // Ends the other thread if there was no child.
             plan.stage.store(child::STAGE_ENDS, SeqCst);
             system::futex_wake(&plan.stage);
             // A child that was not admitted has failed as well, but does not know why.
-            match (mapper.join(), created) {
+            match (admission.join(), created) {
                 (Ok(Err(reason)), Err(_)) => Err(reason),
                 (_, created) => created,
             }
@@ -351,7 +345,7 @@ impl WorkerProcess {
     }
 }
 
-/// Waits until the child waits; then maps its users, puts it into its group, and lets it go on.
+/// Waits until the child waits; then maps the users of a container, puts the child into its group, and lets it go on.
 fn admit(plan: &ChildPlan, group: Option<&Group>) -> io::Result<()> {
     let stage = &plan.stage;
     while stage.load(SeqCst) == child::STAGE_NEW {
@@ -361,10 +355,12 @@ fn admit(plan: &ChildPlan, group: Option<&Group>) -> io::Result<()> {
         return Ok(());
     }
     let is_admitted = number_of(plan.process.load(SeqCst)).and_then(|process| {
-        map_users(process)?;
+        if plan.container.is_some() {
+            map_users(process)?;
+        }
         group.map_or(Ok(()), |group| group.add(process))
     });
-    stage.store(if is_admitted.is_ok() { child::STAGE_MAPPED } else { child::STAGE_ENDS }, SeqCst);
+    stage.store(if is_admitted.is_ok() { child::STAGE_ADMITTED } else { child::STAGE_ENDS }, SeqCst);
     system::futex_wake(stage);
     is_admitted
 }
@@ -429,3 +425,6 @@ fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
     }
     limits
 }
+
+#[cfg(test)]
+mod tests;

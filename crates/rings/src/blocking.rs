@@ -2,7 +2,7 @@
 
 use crate::pair::{Pair, RING_BYTES, Side, WANTS_BYTES, WANTS_ROOM};
 use crate::spin::{self, Spin};
-use crate::stream::receive;
+use crate::stream::{GREETING_TIME, receive, silent};
 use crate::system;
 use std::hint;
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,13 +25,23 @@ pub struct BlockingStream {
 }
 
 impl BlockingStream {
-    /// Connects to the socket of a server.
+    /// Connects to the socket of a server. Waits for its memory, for 10 s at most.
     ///
     /// # Errors
-    /// Nobody listens there, or it is no such server.
+    /// Nobody listens there, or it is no such server, or it has not answered in time ([`ErrorKind::TimedOut`]).
     pub fn connect(path: &Path) -> io::Result<BlockingStream> {
-        let bell = UnixStream::connect(path)?;
-        let memory = receive(&bell)?;
+        BlockingStream::accept_within(UnixStream::connect(path)?, GREETING_TIME)
+    }
+
+    fn accept_within(bell: UnixStream, limit: Duration) -> io::Result<BlockingStream> {
+        bell.set_read_timeout(Some(limit))?;
+        let memory = loop {
+            match receive(&bell) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(silent()),
+                received => break received?,
+            }
+        };
         bell.set_nonblocking(true)?;
         let pair = Pair::new(memory, Side::Client);
         Ok(BlockingStream { pair, bell, spin: Spin::new(), timeout: None, is_gone: false })
@@ -138,5 +148,18 @@ impl Write for BlockingStream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_server_of_another_kind() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let error = BlockingStream::accept_within(ours, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(theirs);
     }
 }

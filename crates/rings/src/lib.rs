@@ -10,7 +10,7 @@
 //!
 //! # Layers
 //!
-//! - calls of the kernel: `system`
+//! - calls of the kernel, socket files: `system`, `socket`
 //! - memory: `memory`
 //! - rings and polling: `pair`, `spin`
 //! - streams: `stream`, `blocking`
@@ -18,6 +18,7 @@
 pub mod blocking;
 pub mod memory;
 pub mod pair;
+pub mod socket;
 pub mod spin;
 pub mod stream;
 mod system;

@@ -17,12 +17,16 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 /// First bytes over the socket, with the file: a name, then the version of the layout.
 const HELLO: [u8; 16] = *b"overtake-rings\0\x01";
 const _: () = assert!(HELLO[15] as u32 == VERSION);
+/// Time in which a server passes its memory.
+pub(crate) const GREETING_TIME: Duration = Duration::from_secs(10);
 /// Bytes that are read from the socket at once. Each of them is a wake-up, and one is enough.
 const HEARD_BYTES: usize = 64;
 /// Room from which a writer is woken. One that is woken for less would be woken for each read.
@@ -83,22 +87,26 @@ impl SharedStream {
         SharedStream::new(socket, Pair::new(memory, Side::Server))
     }
 
-    /// Takes the memory that a server passes over a socket, and returns the client's side, in a tokio runtime. Waits for
-    /// the server.
+    /// Takes the memory that a server passes over a socket, and returns the client's side, in a tokio runtime with I/O
+    /// and time. Waits for the server, for 10 s at most.
     ///
     /// # Errors
-    /// The peer has gone, or is no such server.
+    /// The peer has gone, is no such server, or has not answered in time ([`ErrorKind::TimedOut`]).
     pub async fn accept(socket: UnixStream) -> io::Result<SharedStream> {
-        socket.readable().await?;
-        let socket = socket.into_std()?;
-        let memory = receive(&socket)?;
-        SharedStream::new(socket, Pair::new(memory, Side::Client))
+        SharedStream::accept_within(socket, GREETING_TIME).await
     }
 
-    /// Connects to the socket of a server, in a tokio runtime.
+    async fn accept_within(socket: UnixStream, limit: Duration) -> io::Result<SharedStream> {
+        // A socket may be called ready when it is not.
+        let received = socket.async_io(Interest::READABLE, || receive(&socket));
+        let memory = timeout(limit, received).await.unwrap_or_else(|_| Err(silent()))?;
+        SharedStream::new(socket.into_std()?, Pair::new(memory, Side::Client))
+    }
+
+    /// Connects to the socket of a server, in a tokio runtime with I/O and time. Waits for its memory, for 10 s at most.
     ///
     /// # Errors
-    /// Nobody listens there, or it is no such server.
+    /// Nobody listens there, or it is no such server, or it has not answered in time ([`ErrorKind::TimedOut`]).
     pub async fn connect(path: &Path) -> io::Result<SharedStream> {
         SharedStream::accept(UnixStream::connect(path).await?).await
     }
@@ -216,14 +224,20 @@ impl SharedStream {
     }
 }
 
+/// Error for a peer that passes no memory in time.
+pub(crate) fn silent() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the peer has passed no memory in time: it may be no server that shares memory")
+}
+
 /// Receives the memory of a server over a socket. The pair of rings in it has the layout of [`Pair`].
 ///
 /// # Errors
-/// The peer has gone, or is no such server.
-pub fn receive(socket: &StdStream) -> io::Result<SharedMemory> {
+/// The peer has gone, or is no such server. A socket that does not block may not have it yet
+/// ([`ErrorKind::WouldBlock`]).
+pub fn receive(socket: &impl AsFd) -> io::Result<SharedMemory> {
     let mut hello = [0; HELLO.len()];
     let stranger = || io::Error::new(ErrorKind::InvalidData, "the peer is no server that shares memory");
-    match system::receive_file(socket, &mut hello)? {
+    match system::receive_file(socket.as_fd(), &mut hello)? {
         (0, _) => Err(ErrorKind::UnexpectedEof.into()),
         (count, Some(file)) if hello.get(..count) == Some(&HELLO) => open(&file),
         _ => Err(stranger()),

@@ -81,7 +81,7 @@ pub(crate) fn send_file(socket: &UnixStream, bytes: &[u8], file: &File) -> io::R
 }
 
 /// Receives bytes, and a descriptor if one comes with them. Further descriptors are closed.
-pub(crate) fn receive_file(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<File>)> {
+pub(crate) fn receive_file(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Option<File>)> {
     let mut control = Control([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: an all-zero header is valid.

@@ -12,15 +12,17 @@ use crate::rules::Origin;
 use crate::service::{Opened, Service};
 use crate::startup::{self, BegunSession};
 use crate::state::ServerState;
+use crate::stats::Stats;
 use crate::strangers::Strangers;
 use crate::workers::{Workers, processors};
+use rings::socket::{self, ACCEPT_PAUSE, SocketFile};
 use socket2::SockRef;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -33,8 +35,6 @@ use wire::scram;
 use wire::shared::SharedIo;
 use wire::wake::Bells;
 
-/// Pause between two attempts to accept when no file descriptors are left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of connections that wait to be accepted, if the system allows so many (`net.core.somaxconn`). A
 /// client that finds the backlog full tries again after a second, and believes for that long that it is connected: a
 /// crowd that reconnects at once has to fit.
@@ -54,22 +54,19 @@ pub struct Server<D> {
     metrics: Option<StdTcpListener>,
 }
 
-/// Path of the unix socket, which is removed with the server.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// Adds the address and the purpose of a listener to its error.
 fn named(error: &io::Error, address: &dyn std::fmt::Display, what: &str) -> io::Error {
     io::Error::new(error.kind(), format!("on {address} for {what}: {error}"))
 }
 
+/// Makes the transport of a new connection, in its own task.
+type MakeIo = Box<dyn FnOnce() -> io::Result<Box<dyn Io>> + Send>;
+
 /// New connection.
-type Incoming = (Box<dyn Io>, Origin);
+type Incoming = (MakeIo, Origin);
+
+/// Makes the transport of a new connection of a unix socket.
+type MakeUnixIo = fn(UnixStream) -> io::Result<Box<dyn Io>>;
 
 impl<D: Service> Server<D> {
     /// Binds the addresses.
@@ -175,7 +172,7 @@ impl<D: Service> Server<D> {
             helpers.spawn(accept_tcp(TcpListener::from_std(listener)?, sender.clone()));
         }
         let mut socket_files = Vec::new();
-        for (sockets, makes) in [(unix, plain as MakeIo), (memory, with_memory)] {
+        for (sockets, makes) in [(unix, plain as MakeUnixIo), (memory, with_memory)] {
             if let Some((listener, file)) = sockets {
                 listener.set_nonblocking(true)?;
                 SockRef::from(&listener).listen(BACKLOG)?;
@@ -196,7 +193,7 @@ impl<D: Service> Server<D> {
                 biased;
                 () = &mut shutdown => break,
                 Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
-                Some((io, origin)) = incoming.recv() => {
+                Some((makes, origin)) = incoming.recv() => {
                     let Some(stranger) = strangers.enter(shared.config.time.now()) else {
                         shared.config.stats.turned_away.fetch_add(1, Relaxed);
                         tracing::warn!("a connection was closed at once: there are too many");
@@ -205,6 +202,7 @@ impl<D: Service> Server<D> {
                     let shared = Arc::clone(&shared);
                     let ending = Ending::new(ending.clone());
                     tasks.all.spawn(async move {
+                        let io = makes().map_err(|error| not_made(&shared.config.stats, &error)).ok()?;
                         startup::begin(&shared, io, origin, ending, stranger).await.map(Box::new)
                     });
                 }
@@ -266,7 +264,7 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
                 // One write is one answer, so nothing is gained by waiting for more.
                 let _ = stream.set_nodelay(true);
                 let origin = Origin { address: Some(from.ip()), is_encrypted: false };
-                if to.send((Box::new(stream), origin)).await.is_err() {
+                if to.send((Box::new(|| Ok(Box::new(stream))), origin)).await.is_err() {
                     return;
                 }
             }
@@ -274,9 +272,6 @@ async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
         }
     }
 }
-
-/// Makes a transport of a new connection of a unix socket.
-type MakeIo = fn(UnixStream) -> io::Result<Box<dyn Io>>;
 
 fn plain(stream: UnixStream) -> io::Result<Box<dyn Io>> {
     Ok(Box::new(stream))
@@ -286,53 +281,42 @@ fn with_memory(stream: UnixStream) -> io::Result<Box<dyn Io>> {
     Ok(Box::new(SharedIo::offer(stream.into_std()?)?))
 }
 
-async fn accept_unix(listener: UnixListener, makes: MakeIo, to: mpsc::Sender<Incoming>) {
+async fn accept_unix(listener: UnixListener, makes: MakeUnixIo, to: mpsc::Sender<Incoming>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = to.closed() => return,
         };
         match accepted {
-            Ok((stream, _)) => match makes(stream) {
-                Ok(io) => {
-                    let origin = Origin { address: None, is_encrypted: false };
-                    if to.send((io, origin)).await.is_err() {
-                        return;
-                    }
+            Ok((stream, _)) => {
+                let origin = Origin { address: None, is_encrypted: false };
+                if to.send((Box::new(move || makes(stream)), origin)).await.is_err() {
+                    return;
                 }
-                // The client has gone again.
-                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
-                Err(error) => refused(&error).await,
-            },
+            }
             Err(error) => refused(&error).await,
         }
     }
 }
 
+/// Notes a connection without a transport. It ends, and keeps no other waiting.
+fn not_made(stats: &Stats, error: &io::Error) {
+    // Otherwise, the client has gone again.
+    if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
+        stats.turned_away.fetch_add(1, Relaxed);
+        tracing::warn!(%error, "a connection was closed at once: its memory could not be created");
+    }
+}
+
+/// Notes that a listener has accepted nothing, and gives the system time.
 async fn refused(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-fn is_socket(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
-}
-
-/// Binds, and replaces a socket file on which nobody listens any more.
+/// Listens at a unix socket that everybody may connect to: the rules decide which clients may.
 fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
-    let listener = match StdUnixListener::bind(path) {
-        // A file that is no socket refuses connections, too.
-        Err(error) if error.kind() == ErrorKind::AddrInUse && is_socket(path) => {
-            match StdUnixStream::connect(path) {
-                Err(nobody) if nobody.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-                _ => return Err(error),
-            }
-            StdUnixListener::bind(path)?
-        }
-        bound => bound?,
-    };
-    let file = SocketFile(path.to_owned());
-    // The rules decide which clients may connect.
+    let bound = socket::listen(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
-    Ok((listener, file))
+    Ok(bound)
 }

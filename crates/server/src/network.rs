@@ -7,6 +7,7 @@
 //! known to be short is lent to a thread beside it, or to one [`Below`]; one that turns out to be long is taken back
 //! and lent as well.
 
+use engine::memory::MESSAGES;
 use locked::Locked;
 use preempt::os;
 use stage::{StageCosts, TickSource, turn};
@@ -118,7 +119,7 @@ impl NetworkThread {
 
 /// Starts the ring of this thread. Without one, it serves by epoll; the first such thread logs it.
 fn start_ring(refused: &Once) {
-    if let Err(error) = uring::start() {
+    if let Err(error) = uring::start(|bytes| MESSAGES.change(bytes)) {
         refused.call_once(|| tracing::warn!(%error, "io_uring cannot be used; the network is served by epoll"));
     }
 }

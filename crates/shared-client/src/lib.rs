@@ -24,10 +24,11 @@ pub use rings::{BlockingStream, SharedStream};
 use std::io;
 use std::path::Path;
 
-/// Connects to the socket that a server names by `overtake.listen_shared`, in a tokio runtime with I/O.
+/// Connects to the socket that a server names by `overtake.listen_shared`, in a tokio runtime with I/O and
+/// time.
 ///
 /// # Errors
-/// Nobody listens there, or it is no such server.
+/// Nobody listens there, it is no such server, or it does not answer within 10 s.
 pub async fn connect(path: impl AsRef<Path>) -> io::Result<SharedStream> {
     SharedStream::connect(path.as_ref()).await
 }

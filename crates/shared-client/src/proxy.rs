@@ -5,19 +5,17 @@
 
 use crate::connect;
 use rings::SharedStream;
+use rings::socket::{self, ACCEPT_PAUSE, SocketFile};
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 /// Bytes that are copied at once.
 const PIECE: usize = 16 << 10;
-/// Pause between two attempts to accept when the system has no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Proxy that has bound its addresses.
 #[derive(Debug)]
@@ -35,16 +33,6 @@ enum Listener {
 enum Client {
     Tcp(TcpStream),
     Unix(UnixStream),
-}
-
-/// Path of a unix socket, which is removed with the proxy.
-#[derive(Debug)]
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// Reason why a client is not served.
@@ -116,13 +104,15 @@ impl SharedProxy {
         Ok(bound)
     }
 
-    /// Listens at a unix socket, too, in a tokio runtime with I/O.
+    /// Listens at a unix socket, too, in a tokio runtime with I/O. A socket file that a killed process has left is
+    /// replaced.
     ///
     /// # Errors
-    /// The path exists, or cannot be created.
+    /// Somebody listens there, the path is another file, or it cannot be created.
     pub fn listen_unix(&mut self, path: &Path) -> io::Result<()> {
-        let listener = UnixListener::bind(path)?;
-        self.listeners.push(Listener::Unix(listener, SocketFile(path.to_owned())));
+        let (listener, file) = socket::listen(path)?;
+        listener.set_nonblocking(true)?;
+        self.listeners.push(Listener::Unix(UnixListener::from_std(listener)?, file));
         Ok(())
     }
 

@@ -1,8 +1,12 @@
 //! Connections of a thread, and the task that moves them on.
 //!
 //! **Invariant:** a connection keeps its number until all its operations are over, so no completion reaches another one.
+//! Whatever the kernel refuses ends a connection, or all of them, and wakes their tasks: none waits for an operation
+//! that does not exist.
 
-use crate::ring::{Completion, Ring};
+use crate::count::Counts;
+use crate::ring::Ring;
+use crate::slot::{AHEAD, KEEP, Operation, Receive, Slot};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -10,17 +14,17 @@ use std::mem;
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// Bytes that are received ahead of reads, and bytes that wait to be sent. Beyond that, a side waits.
-const AHEAD: usize = 64 << 10;
-/// Capacity of an empty buffer that is kept.
-const KEEP: usize = 16 << 10;
 /// Pause between two looks at the end of a thread, and their number.
 const END_PAUSE: Duration = Duration::from_millis(1);
 const END_LOOKS: usize = 200;
+
+/// Identity of the next ring.
+static IDENTITIES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static DRIVER: RefCell<Option<Driver>> = const { RefCell::new(None) };
@@ -28,7 +32,10 @@ thread_local! {
 
 /// Ring of this thread with its connections.
 pub(crate) struct Driver {
+    /// Number that no other ring of the process has.
+    identity: u64,
     ring: Ring,
+    counts: Counts,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
     /// Task that enters the kernel.
@@ -37,53 +44,27 @@ pub(crate) struct Driver {
     is_told: bool,
     /// Connections that have gone on in the last turn.
     woken: usize,
+    /// Tasks to wake when the driver is free, because a task may run at once.
+    wakes: Vec<Waker>,
 }
 
-/// State of receiving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Receive {
-    Off,
-    Armed,
-    /// It is being cancelled.
-    Ending,
-    /// Nothing more comes.
-    Over,
-}
-
-/// Connection.
-pub(crate) struct Slot {
-    socket: Arc<TcpStream>,
-    receive: Receive,
-    /// Bytes that have come, from `taken` on.
-    input: Vec<u8>,
-    taken: usize,
-    read_error: Option<io::Error>,
-    reader: Option<Waker>,
-    is_sending: bool,
-    sent: usize,
-    /// Bytes behind those that are being sent.
-    output: Vec<u8>,
-    write_error: Option<io::ErrorKind>,
-    writer: Option<Waker>,
-    /// Operations that are not over.
-    operations: usize,
-    is_dropped: bool,
-}
-
-/// Starts the ring of this thread, in a runtime of tokio that has one thread.
+/// Starts the ring of this thread, in a runtime of tokio that has one thread. `counts` hears of the bytes that its
+/// connections hold.
 ///
 /// # Errors
 /// The kernel does not have what is needed, or forbids it.
-pub fn start() -> io::Result<()> {
+pub fn start(counts: Counts) -> io::Result<()> {
     let ring = Ring::new()?;
     let watched = ring.watched()?;
-    let driver = Driver { ring, slots: Vec::new(), free: Vec::new(), task: None, is_told: false, woken: 0 };
+    let (slots, free, wakes) = (Vec::new(), Vec::new(), Vec::new());
+    let identity = IDENTITIES.fetch_add(1, Relaxed);
+    let driver = Driver { identity, ring, counts, slots, free, task: None, is_told: false, woken: 0, wakes };
     DRIVER.with(|place| *place.borrow_mut() = Some(driver));
     tokio::spawn(drive(watched));
     Ok(())
 }
 
-/// Returns true if this thread has a ring.
+/// Returns true if this thread has a ring that works.
 pub fn is_started() -> bool {
     DRIVER.with(|place| place.borrow().is_some())
 }
@@ -95,69 +76,86 @@ pub fn stop() {
         driver.abandon(slot);
     }
     for _ in 0..END_LOOKS {
-        if driver.turn(&mut Vec::new()).is_err() || driver.ring.in_flight() == 0 {
+        if driver.turn().is_err() || driver.ring.in_flight() == 0 {
             return;
         }
         std::thread::sleep(END_PAUSE);
     }
 }
 
-/// Runs on the driver of this thread.
+/// Runs on the driver of this thread, then wakes whom that concerns.
 pub(crate) fn with<R>(job: impl FnOnce(&mut Driver) -> R) -> Option<R> {
-    DRIVER.try_with(|place| place.try_borrow_mut().ok().and_then(|mut driver| driver.as_mut().map(job))).ok().flatten()
+    let run = |place: &RefCell<Option<Driver>>| {
+        let mut driver = place.try_borrow_mut().ok()?;
+        let driver = driver.as_mut()?;
+        Some((job(driver), mem::take(&mut driver.wakes)))
+    };
+    let (result, wakes) = DRIVER.try_with(run).ok().flatten()?;
+    wakes.into_iter().for_each(Waker::wake);
+    Some(result)
 }
 
-/// Enters the kernel whenever there is something to submit or to complete, for ever.
+/// Enters the kernel whenever there is something to submit or to complete, until the ring fails.
 async fn drive(watched: AsyncFd<OwnedFd>) {
-    poll_fn(|cx| poll_drive(&watched, cx)).await;
+    if let Err(error) = poll_fn(|cx| poll_drive(&watched, cx)).await {
+        fail(&error);
+    }
+}
+
+/// Ends the ring of this thread, whose connections end with it. Those that come later do without.
+fn fail(error: &io::Error) {
+    let Some(mut driver) = DRIVER.with(|place| place.borrow_mut().take()) else { return };
+    tracing::error!(%error, "io_uring has failed on this thread: its connections end, and further ones use epoll");
+    let wakes = driver.end_all();
+    // The streams have to find it gone.
+    drop(driver);
+    wakes.into_iter().for_each(Waker::wake);
 }
 
 /// Takes one turn if there is something to do. Then the tasks that it has woken have theirs, and what they submit goes to
-/// the kernel at once.
-fn poll_drive(watched: &AsyncFd<OwnedFd>, cx: &mut Context<'_>) -> Poll<()> {
+/// the kernel at once. Is ready when the driver has ended, with an error if the ring has failed.
+fn poll_drive(watched: &AsyncFd<OwnedFd>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     let is_ready = match watched.poll_read_ready(cx) {
         Poll::Ready(Ok(mut ready)) => {
             ready.clear_ready();
             true
         }
-        Poll::Ready(Err(_)) => return Poll::Ready(()),
+        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
         Poll::Pending => false,
     };
-    let mut wakes = Vec::new();
     let turned = with(|driver| {
         if !driver.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
             driver.task = Some(cx.waker().clone());
         }
         let is_told = mem::take(&mut driver.is_told);
-        if is_ready || is_told { driver.turn(&mut wakes).map(|()| true) } else { Ok(false) }
+        if is_ready || is_told { driver.turn().map(|()| true) } else { Ok(false) }
     });
-    // A task may run at once when it is woken, so the driver is free then.
-    wakes.into_iter().for_each(Waker::wake);
     match turned {
         Some(Ok(true)) => {
             cx.waker().wake_by_ref();
             Poll::Pending
         }
         Some(Ok(false)) => Poll::Pending,
-        Some(Err(_)) | None => Poll::Ready(()),
+        Some(Err(error)) => Poll::Ready(Err(error)),
+        None => Poll::Ready(Ok(())),
     }
 }
 
 impl Driver {
-    /// Submits and completes. The wakers of connections that go on are added to `wakes`.
-    fn turn(&mut self, wakes: &mut Vec<Waker>) -> io::Result<()> {
+    /// Submits and completes. The tasks of connections that go on are woken behind it.
+    fn turn(&mut self) -> io::Result<()> {
         if self.ring.has_work() {
             self.ring.enter()?;
         }
         let mut again = Vec::new();
-        let slots = &mut self.slots;
         let mut sends = Vec::new();
-        while self.ring.complete(|number, completion| {
+        let Driver { ring, slots, wakes, .. } = self;
+        while ring.complete(|number, completion| {
             let Some(slot) = slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
             slot.take(completion, wakes, |bytes| sends.push((number, bytes)));
             again.push(number);
         }) {}
-        self.woken = wakes.len();
+        self.woken = self.wakes.len();
         for (number, bytes) in sends {
             self.send(number, bytes);
         }
@@ -172,6 +170,7 @@ impl Driver {
     /// Receives again after an interruption, or removes a connection that has ended.
     fn go_on(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        slot.count();
         if slot.is_dropped {
             if slot.operations == 0 {
                 self.slots[number as usize] = None;
@@ -184,22 +183,32 @@ impl Driver {
             Receive::Off if held < AHEAD => self.receive(number),
             Receive::Armed if AHEAD <= held => {
                 slot.receive = Receive::Ending;
-                slot.operations += 1;
-                self.submitted(number, |ring, _| ring.cancel_receive(number));
+                self.submit(number, Operation::CancelReceive, |ring, _| ring.cancel_receive(number));
             }
             Receive::Off | Receive::Armed | Receive::Ending | Receive::Over => {}
         }
     }
 
-    /// Submits an operation that has been counted. A connection whose operation cannot be submitted has failed.
-    fn submitted(&mut self, number: u32, submit: impl FnOnce(&mut Ring, i32) -> io::Result<()>) {
+    /// Submits an operation. A connection whose operation cannot be submitted has failed: it ends, and its tasks are
+    /// woken.
+    fn submit(&mut self, number: u32, operation: Operation, submit: impl FnOnce(&mut Ring, i32) -> io::Result<()>) {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
-        if let Err(error) = submit(&mut self.ring, slot.socket.as_raw_fd()) {
-            slot.operations -= 1;
-            slot.write_error = Some(error.kind());
-            slot.read_error = Some(error);
+        match submit(&mut self.ring, slot.socket.as_raw_fd()) {
+            Ok(()) => slot.operations += 1,
+            Err(error) => {
+                slot.has_refused(operation);
+                slot.end(error, &mut self.wakes);
+            }
         }
         self.tell();
+    }
+
+    /// Ends all connections of a ring that has failed. Returns the wakers of their tasks.
+    fn end_all(&mut self) -> Vec<Waker> {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.end(io::ErrorKind::ConnectionAborted.into(), &mut self.wakes);
+        }
+        mem::take(&mut self.wakes)
     }
 
     /// Tells the task that there is something to submit. It runs behind the tasks that are ready now, so that what
@@ -215,8 +224,7 @@ impl Driver {
     fn receive(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
         slot.receive = Receive::Armed;
-        slot.operations += 1;
-        self.submitted(number, |ring, fd| ring.receive(number, fd));
+        self.submit(number, Operation::Receive, |ring, fd| ring.receive(number, fd));
     }
 
     /// Sends these bytes, from `sent` on.
@@ -224,27 +232,30 @@ impl Driver {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
         let sent = slot.sent;
         slot.is_sending = true;
-        slot.operations += 1;
-        self.submitted(number, |ring, fd| ring.send(number, fd, bytes, sent));
+        slot.sending = bytes.capacity();
+        self.submit(number, Operation::Send, |ring, fd| ring.send(number, fd, bytes, sent));
+    }
+
+    fn count(&mut self, number: u32) {
+        if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) {
+            slot.count();
+        }
+    }
+
+    /// Returns the number that no other ring of the process has.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Returns the ring, for faults that a test makes.
+    #[cfg(test)]
+    pub(crate) fn ring(&mut self) -> &mut Ring {
+        &mut self.ring
     }
 
     /// Adds a connection.
     pub(crate) fn add(&mut self, socket: Arc<TcpStream>) -> u32 {
-        let slot = Slot {
-            socket,
-            receive: Receive::Off,
-            input: Vec::new(),
-            taken: 0,
-            read_error: None,
-            reader: None,
-            is_sending: false,
-            sent: 0,
-            output: Vec::new(),
-            write_error: None,
-            writer: None,
-            operations: 0,
-            is_dropped: false,
-        };
+        let slot = Slot::new(socket, self.counts);
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as u32 - 1
@@ -264,8 +275,7 @@ impl Driver {
         if slot.operations == 0 {
             return self.go_on(number);
         }
-        slot.operations += 1;
-        self.submitted(number, |ring, fd| ring.cancel_all(number, fd));
+        self.submit(number, Operation::CancelAll, |ring, fd| ring.cancel_all(number, fd));
     }
 
     pub(crate) fn poll_read(
@@ -290,6 +300,7 @@ impl Driver {
             slot.taken = 0;
             slot.input.clear();
             slot.input.shrink_to(KEEP);
+            slot.count();
             if slot.receive == Receive::Off {
                 self.receive(number);
             }
@@ -326,6 +337,7 @@ impl Driver {
             let bytes = mem::take(&mut slot.output);
             self.send(number, bytes);
         }
+        self.count(number);
         Poll::Ready(Ok(count))
     }
 
@@ -350,66 +362,5 @@ fn gone<R>() -> Poll<io::Result<R>> {
 fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
     if !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
         *slot = Some(cx.waker().clone());
-    }
-}
-
-impl Slot {
-    /// Takes note of a completion. Bytes that are to be sent next are handed to `send`.
-    fn take(&mut self, completion: Completion<'_>, wakes: &mut Vec<Waker>, send: impl FnOnce(Vec<u8>)) {
-        match completion {
-            Completion::Received { bytes, goes_on } => {
-                self.input.extend_from_slice(bytes);
-                if !goes_on {
-                    self.operations -= 1;
-                    self.receive = Receive::Off;
-                }
-                wakes.extend(self.reader.take());
-            }
-            Completion::ReceiveOver { error } => {
-                self.operations -= 1;
-                // Without a buffer, or cancelled because enough had come, it goes on later.
-                let is_interrupted = matches!(error, libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN);
-                self.receive = if is_interrupted { Receive::Off } else { Receive::Over };
-                if error != 0 && !is_interrupted {
-                    self.read_error = Some(io::Error::from_raw_os_error(error));
-                }
-                wakes.extend(self.reader.take());
-            }
-            Completion::Sent { result, bytes } => {
-                self.operations -= 1;
-                self.has_sent(result, bytes, send);
-                if !self.is_sending || self.output.len() < AHEAD {
-                    wakes.extend(self.writer.take());
-                }
-            }
-            Completion::Cancelled => self.operations -= 1,
-        }
-    }
-
-    fn has_sent(&mut self, result: i32, mut bytes: Vec<u8>, send: impl FnOnce(Vec<u8>)) {
-        self.is_sending = false;
-        match usize::try_from(result) {
-            Ok(count) => self.sent += count,
-            Err(_) if matches!(-result, libc::EINTR | libc::EAGAIN) => {}
-            Err(_) => {
-                self.write_error = Some(io::Error::from_raw_os_error(-result).kind());
-                return;
-            }
-        }
-        if self.is_dropped {
-            return;
-        }
-        if self.sent < bytes.len() {
-            self.is_sending = true;
-            return send(bytes);
-        }
-        self.sent = 0;
-        bytes.clear();
-        bytes.shrink_to(KEEP);
-        mem::swap(&mut bytes, &mut self.output);
-        if !bytes.is_empty() {
-            self.is_sending = true;
-            send(bytes);
-        }
     }
 }

@@ -9,14 +9,18 @@
 //!
 //! # Layers
 //!
-//! - ring: `ring`
+//! - ring, memory of connections: `ring`, `count`
+//! - state of a connection: `slot`
 //! - connections of a thread: `driver`
 //! - streams: `stream`
 
+mod count;
 mod driver;
 mod ring;
+mod slot;
 mod stream;
 
+pub use count::Counts;
 pub use driver::{is_started, start, stop};
 pub use stream::UringStream;
 

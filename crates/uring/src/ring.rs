@@ -54,6 +54,9 @@ pub(crate) struct Ring {
     sending: Vec<Option<Vec<u8>>>,
     /// Operations that are not over.
     in_flight: usize,
+    /// Number of the next operations that are refused, as a full ring refuses them.
+    #[cfg(test)]
+    pub(crate) refuses: usize,
 }
 
 // SAFETY: the mapping belongs to the value.
@@ -77,7 +80,15 @@ impl Ring {
         }
         let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("a mapping at address 0"))?;
         let ring = mem::ManuallyDrop::new(ring);
-        let mut ring = Ring { ring, memory, tail: 0, sending: Vec::new(), in_flight: 0 };
+        let mut ring = Ring {
+            ring,
+            memory,
+            tail: 0,
+            sending: Vec::new(),
+            in_flight: 0,
+            #[cfg(test)]
+            refuses: 0,
+        };
         // SAFETY: the mapping begins with this many entries, at a page's begin. It is unmapped after the ring, or never.
         unsafe { ring.ring.submitter().register_buf_ring_with_flags(memory.as_ptr() as u64, BUFFERS, GROUP, 0)? };
         (0..BUFFERS).for_each(|buffer| ring.give(buffer));
@@ -122,18 +133,31 @@ impl Ring {
         }
     }
 
+    /// Submits an operation. One that is refused has not begun.
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        self.in_flight += 1;
+        #[cfg(test)]
+        if 0 < self.refuses {
+            self.refuses -= 1;
+            return Err(io::Error::other("the test refuses it"));
+        }
         for _ in 0..2 {
             // SAFETY: what the entry names stays where it is until the completion: buffers that receive belong to the
             // mapping, and bytes that are sent to `sending`.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                self.in_flight += 1;
                 return Ok(());
             }
             self.enter()?;
         }
-        self.in_flight -= 1;
         Err(io::Error::other("the ring is full"))
+    }
+
+    /// Replaces the ring's descriptor by one of another file, so that the kernel refuses to be entered.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: takes numbers only. The ring's memory keeps its file.
+        assert!(unsafe { libc::dup3(null.as_raw_fd(), self.ring.as_raw_fd(), libc::O_CLOEXEC) } >= 0);
     }
 
     /// Receives for a connection until it ends, or is cancelled.
@@ -162,12 +186,18 @@ impl Ring {
         let rest = bytes.get(from..).unwrap_or_default();
         let send = opcode::Send::new(Fd(fd), rest.as_ptr(), rest.len() as u32).flags(libc::MSG_NOSIGNAL);
         let entry = send.build().user_data(SEND | u64::from(slot));
-        // The vector moves, its bytes do not.
-        if let Some(place) = self.sending.get_mut(at) {
-            assert!(place.is_none(), "two sends of one connection");
-            *place = Some(bytes);
+        // The vector moves, its bytes do not. The kernel may still read those of another send.
+        match self.sending.get_mut(at) {
+            Some(place @ None) => *place = Some(bytes),
+            _ => return Err(io::Error::other("two sends of one connection")),
         }
-        self.push(&entry)
+        let pushed = self.push(&entry);
+        if pushed.is_err()
+            && let Some(place) = self.sending.get_mut(at)
+        {
+            *place = None;
+        }
+        pushed
     }
 
     /// Sends as many bytes as there is room for, by a call of its own.

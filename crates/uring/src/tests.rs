@@ -1,16 +1,26 @@
 use super::*;
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+thread_local! {
+    /// Bytes that the connections of this thread hold.
+    static HELD: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    HELD.set(HELD.get() + bytes);
+}
+
 /// Runs a job on a thread with a ring, in a runtime of its own. Returns false if there is no io_uring here.
 fn on_a_ring<F: Future<Output = ()>>(job: impl FnOnce() -> F + Send + 'static) -> bool {
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let has_run = runtime.block_on(async {
-            if let Err(error) = start() {
+            if let Err(error) = start(count) {
                 println!("SKIPPED: no io_uring: {error}");
                 return false;
             }
@@ -19,6 +29,7 @@ fn on_a_ring<F: Future<Output = ()>>(job: impl FnOnce() -> F + Send + 'static) -
         });
         drop(runtime);
         stop();
+        assert_eq!(HELD.get(), 0);
         has_run
     };
     thread::spawn(run).join().unwrap()
@@ -140,6 +151,183 @@ fn connections_leave_nothing() {
             looks += 1;
             assert!(looks < 1000, "{before} before, {} now", count());
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
+/// Breaks the ring of this thread: the kernel refuses to be entered from now on.
+fn break_ring() {
+    driver::with(|driver| driver.ring().break_down()).unwrap();
+}
+
+/// Has the next operations of this thread refused.
+fn refuse(operations: usize) {
+    driver::with(|driver| driver.ring().refuses = operations).unwrap();
+}
+
+/// Reads until the end at the other side of a connection.
+fn ended(mut client: TcpStream) -> tokio::task::JoinHandle<()> {
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    tokio::task::spawn_blocking(move || {
+        let mut got = Vec::new();
+        // Bytes that nobody has read make it a reset.
+        let ended = client.read_to_end(&mut got).map_err(|error| error.kind());
+        assert!(matches!(ended, Ok(_) | Err(std::io::ErrorKind::ConnectionReset)), "{ended:?}");
+    })
+}
+
+#[test]
+fn a_ring_that_fails_ends_its_connections() {
+    on_a_ring(|| async {
+        let pairs: Vec<_> = (0..3).map(|_| pair()).collect();
+        let mut clients = Vec::new();
+        let mut waits = Vec::new();
+        for (server, client) in pairs {
+            let mut stream = UringStream::new(server).unwrap();
+            waits.push(tokio::spawn(async move { (stream.read_u8().await.unwrap_err(), stream) }));
+            clients.push(client);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(is_started());
+        break_ring();
+        // One client is enough to have the kernel entered.
+        clients[0].write_all(b"x").unwrap();
+        for wait in waits {
+            let (error, mut stream) = wait.await.unwrap();
+            assert_ne!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+            stream.write_all(b"x").await.unwrap_err();
+        }
+        for client in clients {
+            ended(client).await.unwrap();
+        }
+        assert!(!is_started());
+        UringStream::new(pair().0).unwrap_err();
+        // Another ring knows nothing of the streams of the first.
+        let (server, mut client) = pair();
+        start(count).unwrap();
+        let mut stream = UringStream::new(server).unwrap();
+        client.write_all(b"y").unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'y');
+    });
+}
+
+#[test]
+fn receiving_that_is_refused_ends_the_connection() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        refuse(1);
+        let mut stream = UringStream::new(server).unwrap();
+        stream.read_u8().await.unwrap_err();
+        ended(client).await.unwrap();
+        drop(stream);
+        // Its number serves the next one.
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        client.write_all(b"y").unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'y');
+    });
+}
+
+#[test]
+fn sending_that_is_refused_wakes_the_reader() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        let (mut reader, mut writer) = tokio::io::split(UringStream::new(server).unwrap());
+        let reads = tokio::spawn(async move { reader.read_u8().await.unwrap_err().kind() });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refuse(1);
+        let bytes = vec![1; 16 << 20];
+        // The socket takes some; then an operation is needed.
+        writer.write_all(&bytes).await.unwrap_err();
+        writer.shutdown().await.unwrap_err();
+        assert_ne!(reads.await.unwrap(), std::io::ErrorKind::UnexpectedEof);
+        ended(client).await.unwrap();
+        drop(writer);
+        // Bytes of the refused operation are not in the way of the next connection with this number.
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        let sends = async {
+            stream.write_all(&bytes).await.unwrap();
+            stream.shutdown().await.unwrap();
+        };
+        let reads = tokio::task::spawn_blocking(move || client.read_to_end(&mut Vec::new()).unwrap());
+        sends.await;
+        assert_eq!(reads.await.unwrap(), bytes.len());
+    });
+}
+
+#[test]
+fn cancelling_that_is_refused_ends_the_connection() {
+    on_a_ring(|| async {
+        let (server, client) = pair();
+        let stream = UringStream::new(server).unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refuse(1);
+        drop(stream);
+        ended(client).await.unwrap();
+        // All is over: nothing keeps the ring at its end.
+        while driver::with(|driver| driver.ring().in_flight()).unwrap() != 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
+
+#[test]
+fn a_stream_reaches_no_connection_of_another_thread() {
+    on_a_ring(|| async {
+        let (server, stranger) = pair();
+        let stream = UringStream::new(server).unwrap();
+        let elsewhere = move || {
+            on_a_ring(move || async move {
+                let (server, mut client) = pair();
+                let mut own = UringStream::new(server).unwrap();
+                let mut stream = stream;
+                // Both have the same number.
+                client.write_all(b"y").unwrap();
+                stream.read_u8().await.unwrap_err();
+                stream.write_all(b"x").await.unwrap_err();
+                drop(stream);
+                assert_eq!(own.read_u8().await.unwrap(), b'y');
+                own.write_all(b"z").await.unwrap();
+                own.shutdown().await.unwrap();
+                let mut got = Vec::new();
+                client.read_to_end(&mut got).unwrap();
+                assert_eq!(got, b"z");
+            })
+        };
+        tokio::task::spawn_blocking(elsewhere).await.unwrap();
+        ended(stranger).await.unwrap();
+    });
+}
+
+#[test]
+fn all_bytes_are_counted() {
+    on_a_ring(|| async {
+        let (server, mut client) = pair();
+        let mut stream = UringStream::new(server).unwrap();
+        let bytes = vec![1; 8 << 20];
+        let (sent, length) = (bytes.clone(), bytes.len());
+        let other = tokio::task::spawn_blocking(move || {
+            client.write_all(&sent).unwrap();
+            client
+        });
+        // Nobody reads: what has come is held, until the kernel hears that it is enough.
+        while HELD.get() < 64 << 10 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(HELD.get() <= 4 << 20, "{}", HELD.get());
+        let mut got = vec![0; length];
+        stream.read_exact(&mut got).await.unwrap();
+        let client = other.await.unwrap();
+        assert!(HELD.get() <= 16 << 10, "{}", HELD.get());
+        // Nor does the client.
+        let writes = tokio::time::timeout(Duration::from_millis(50), stream.write_all(&bytes));
+        writes.await.unwrap_err();
+        assert!((64 << 10..=512 << 10).contains(&HELD.get()), "{}", HELD.get());
+        drop((stream, client));
+        while HELD.get() != 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
 }

@@ -129,6 +129,14 @@ impl Io for TlsStream<Box<dyn Io>> {
         Transport::Tls
     }
 
+    fn limit_silence(&self, limit: Option<Duration>) {
+        self.get_ref().0.limit_silence(limit);
+    }
+
+    fn peer(&self) -> Peer {
+        self.get_ref().0.peer()
+    }
+
     fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
         let plain = self.get_mut().0;
         *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
@@ -205,6 +213,10 @@ impl Io for Reread {
         self.rest.transport()
     }
 
+    fn limit_silence(&self, limit: Option<Duration>) {
+        self.rest.limit_silence(limit);
+    }
+
     fn peer(&self) -> Peer {
         self.rest.peer()
     }
@@ -213,5 +225,32 @@ impl Io for Reread {
         let Reread { first, rest } = *self;
         let rest = rest.settled(stay)?;
         if first.is_empty() { Ok(rest) } else { Ok(Box::new(Reread { first, rest })) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::net::TcpListener;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+    #[tokio::test]
+    async fn encryption_hides_no_transport() {
+        let (certificate, key) = (include_bytes!("../tests/tls/cert.pem"), include_bytes!("../tests/tls/key.pem"));
+        let tls = crate::tls::from_pem(certificate, key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let server = listener.accept().await.unwrap().0;
+        let (of_client, of_server) = (client.peer(), server.peer());
+        let beside = socket2::Socket::from(std::os::fd::AsFd::as_fd(&server).try_clone_to_owned().unwrap());
+        let server: Box<dyn Io> = Box::new(Reread { first: Bytes::new(), rest: Box::new(server) });
+        let connector = TlsConnector::from(crate::tls::client::unverified().unwrap());
+        let acceptor = TlsAcceptor::from(Arc::clone(&tls.config));
+        let connected = connector.connect("localhost".try_into().unwrap(), Box::new(client) as Box<dyn Io>);
+        let (client, server) = tokio::try_join!(connected, acceptor.accept(server)).unwrap();
+        assert_eq!((client.peer(), server.peer()), (of_client, of_server));
+        server.limit_silence(Some(Duration::from_secs(7)));
+        assert_eq!(beside.tcp_user_timeout().unwrap(), Some(Duration::from_secs(7)));
     }
 }

@@ -229,3 +229,30 @@ async fn threads_that_block_use_the_same_rings() {
     drop(server);
     client.join().unwrap();
 }
+
+#[tokio::test]
+async fn a_socket_that_is_called_ready_too_early_is_waited_for() {
+    let (ours, theirs) = StdStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let mut beside = theirs.try_clone().unwrap();
+    let theirs = UnixStream::from_std(theirs).unwrap();
+    (&ours).write_all(b"x").unwrap();
+    theirs.readable().await.unwrap();
+    // The runtime does not notice that somebody else has read the byte.
+    beside.read_exact(&mut [0]).unwrap();
+    let mut client = tokio::spawn(SharedStream::accept(theirs));
+    timeout(Duration::from_millis(20), &mut client).await.unwrap_err();
+    let mut server = SharedStream::offer(ours).unwrap();
+    let mut client = timeout(SOON, client).await.unwrap().unwrap().unwrap();
+    client.write_all(b"y").await.unwrap();
+    assert_eq!(server.read_u8().await.unwrap(), b'y');
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_server_of_another_kind() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let accepted = SharedStream::accept_within(ours, Duration::from_millis(20));
+    let error = timeout(SOON, accepted).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    drop(theirs);
+}
