@@ -13,12 +13,35 @@ use sql::session::{Database, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 use types::Datum;
 
 const ACCOUNTS: TableHandle = TableHandle(0);
+
+const MANIFEST: &str = "overtake 1
+    table accounts accounts (id, balance)
+    statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
+    statement take SELECT pg_try_advisory_lock(7), nextval('numbers')
+    statement free SELECT pg_advisory_unlock(7)
+    statement mark SELECT coalesce(current_setting('demo.mark', true), ''), set_config('demo.mark', 'set', false)
+    entry alternate
+    entry transfer
+    entry fails
+    entry cursors
+    entry endless
+    entry tells
+    entry times
+    entry pauses
+    entry chats
+    entry takes
+    entry frees";
+
+/// 1 once `pauses` waits, 2 when it may go on.
+static PAUSE: AtomicU8 = AtomicU8::new(0);
+/// Number of calls that `chats` has made.
+static CHATS: AtomicU64 = AtomicU64::new(0);
 
 struct Steps;
 
@@ -44,16 +67,7 @@ impl NativeModule for Steps {
     }
 
     fn manifest(&self) -> &'static str {
-        "overtake 1
-        table accounts accounts (id, balance)
-        statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
-        entry alternate
-        entry transfer
-        entry fails
-        entry cursors
-        entry endless
-        entry tells
-        entry times"
+        MANIFEST
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
@@ -113,6 +127,43 @@ impl NativeModule for Steps {
                 }
                 Ok(shown)
             }
+            (7, []) => {
+                put(engine, 400, 1)?;
+                engine.end_transaction(Commit)?;
+                PAUSE.store(1, SeqCst);
+                while PAUSE.load(SeqCst) != 2 {
+                    engine.look()?;
+                    thread::yield_now();
+                }
+                put(engine, 401, 1)?;
+                Ok(Vec::new())
+            }
+            (8, []) => {
+                engine.end_transaction(Commit)?;
+                loop {
+                    engine.get(ACCOUNTS, &[Datum::Int4(1)], false, &mut |_| Ok(ControlFlow::Break(())))?;
+                    CHATS.fetch_add(1, SeqCst);
+                }
+            }
+            // takes() returns a setting as it was before, and what it has done.
+            (9, []) => {
+                let mut seen = Vec::new();
+                for statement in [3, 1] {
+                    let executed = engine.execute(StatementHandle(statement), &[])?;
+                    engine.next(executed.cursor.unwrap(), 10, &mut |row| {
+                        seen.extend(row.iter().map(|value| format!("{value:?}")));
+                        Ok(ControlFlow::Continue(()))
+                    })?;
+                }
+                engine.end_transaction(Commit)?;
+                engine.execute(StatementHandle(2), &[])?;
+                Ok(vec![Datum::text(seen.join(" "))])
+            }
+            (10, []) => {
+                engine.execute(StatementHandle(2), &[])?;
+                engine.end_transaction(Commit)?;
+                Ok(Vec::new())
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -125,18 +176,10 @@ fn database() -> Database {
     let session = &mut support::connect(&database);
     support::run(
         session,
-        "create table accounts (id int primary key, balance bigint not null);
+        &format!(
+            "create table accounts (id int primary key, balance bigint not null);
         insert into accounts values (1, 100), (2, 100);
-        create module steps manifest $$overtake 1
-            table accounts accounts (id, balance)
-            statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
-            entry alternate
-            entry transfer
-            entry fails
-            entry cursors
-            entry endless
-            entry tells
-            entry times$$ artifact native 'steps';
+        create module steps manifest $${MANIFEST}$$ artifact native 'steps';
         create procedure alternate(int) language native as 'steps';
         create procedure transfer(int, int, out int) language native as 'steps';
         create procedure fails() language native as 'steps';
@@ -148,7 +191,14 @@ fn database() -> Database {
         create procedure times(out a text, out b text, out c text, out d text) language native as 'steps';
         create procedure owned(int) language native security definer as 'steps', 'alternate';
         create procedure settled(int) language native set work_mem = '1MB' as 'steps', 'alternate';
-        create function of_query(int) returns int language native as 'steps', 'alternate'",
+        create function of_query(int) returns int language native as 'steps', 'alternate';
+        create table other (id int primary key, balance bigint not null);
+        create sequence numbers;
+        create procedure pauses() language native as 'steps';
+        create procedure chats() language native as 'steps';
+        create procedure takes(out text) language native as 'steps';
+        create procedure frees() language native as 'steps'"
+        ),
     )
     .unwrap();
     database
@@ -327,4 +377,22 @@ fn cancels_timeouts_and_limits_end_the_code() {
         assert!(begun.elapsed() < Duration::from_secs(5), "threads are left");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Goal: handles of the code that runs are never read by the manifest of another.
+#[test]
+fn a_module_that_is_replaced_ends_the_code() {
+    let database = database();
+    let (session, mut called) = (&mut support::connect(&database), support::connect(&database));
+    let calling = thread::spawn(move || text(&mut called, "call pauses()"));
+    while PAUSE.load(SeqCst) != 1 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let manifest = MANIFEST.replace("accounts accounts", "accounts other");
+    let replaced = format!("create or replace module steps manifest $${manifest}$$ artifact native 'steps'");
+    assert_eq!(text(session, &replaced), "");
+    PAUSE.store(2, SeqCst);
+    assert_eq!(calling.join().unwrap(), "55000 module \"steps\" has changed");
+    assert_eq!(text(session, "select id from accounts where 400 <= id"), "400");
+    assert_eq!(text(session, "select count(*) from other"), "0");
 }

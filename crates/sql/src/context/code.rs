@@ -444,7 +444,7 @@ impl ModuleCode {
     }
 
     /// Returns the module.
-    pub(crate) fn module(&self) -> &Module {
+    pub(crate) fn module(&self) -> &Arc<Module> {
         &self.module
     }
 

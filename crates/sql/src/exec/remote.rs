@@ -11,7 +11,7 @@
 use super::code::{CodeCursor, check_cursors, check_values, no_entry, no_set, of_code, tenant_of};
 use super::steps::{StepAnswer, StepCall, TypesOf};
 use crate::context::{Env, ModuleCode, no_cursor};
-use catalog::{CatalogState, Routine};
+use catalog::{CatalogState, Module, Routine};
 use engine::Wake;
 use locked::{Locked, LockedResult};
 use procs::calls::{DirectBody, EachRow};
@@ -205,6 +205,11 @@ impl RemoteProcedure {
         let kinds = routine.inputs().map(|input| input.kind.into()).collect();
         let (routine, mailbox) = (Arc::clone(routine), Arc::clone(mailbox));
         Ok(RemoteProcedure { env, code, routine, entry, arguments, kinds, result, mailbox })
+    }
+
+    /// Returns the module of the code.
+    pub(crate) fn module(&self) -> &Arc<Module> {
+        self.code.module()
     }
 
     /// Runs the code to its end, which the session learns by a letter.

@@ -15,7 +15,7 @@ use super::{Database, Outcome, Parked, Session, Step};
 use crate::context::check_notices;
 use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
 use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
-use catalog::{Routine, RoutineResult};
+use catalog::{Module, Routine, RoutineResult};
 use engine::Wake;
 use procs::TransactionEnd;
 use query::analytics::AnalyticsAnswer;
@@ -35,6 +35,8 @@ const THREADS_MAX: usize = 512;
 pub(super) struct ProcedureRun {
     mailbox: Arc<Mailbox>,
     routine: Arc<Routine>,
+    /// Module whose code runs.
+    module: Arc<Module>,
     returns_row: bool,
     /// Call of the code that has waited, and is to be made again.
     call: Option<StepCall>,
@@ -127,6 +129,7 @@ impl Session {
         let env = self.env_at(self.env.statement_us);
         let mailbox = Mailbox::new(self.time.clone(), self.deadline, env.code.clock());
         let remote = RemoteProcedure::new(routine, arguments, (env, &seen.state, &seen.path), &mailbox)?;
+        let module = Arc::clone(remote.module());
         let end = ThreadEnd(Arc::clone(&mailbox), Some(place));
         let work = move || {
             let _end = end;
@@ -136,6 +139,7 @@ impl Session {
         let procedure = ProcedureRun {
             mailbox,
             routine: Arc::clone(routine),
+            module,
             returns_row,
             call: None,
             rows_left: routine.isolation.limits.rows,
@@ -219,10 +223,11 @@ impl Session {
 
     /// Makes a call of the code. If it waits, it is kept.
     fn answer(&mut self, procedure: &mut ProcedureRun, call: StepCall) -> SqlResult<RunOutcome<StepAnswer>> {
-        let (routine, left) = (Arc::clone(&procedure.routine), procedure.rows_left);
+        let (routine, module, left) =
+            (Arc::clone(&procedure.routine), Arc::clone(&procedure.module), procedure.rows_left);
         let ran = self.run(&[], RunNeeds::Call, |run| {
             let mut left = left;
-            let answer = run.code_step(&routine, &call, &mut left)?;
+            let answer = run.code_step(&routine, &module, &call, &mut left)?;
             Ok((answer, left))
         })?;
         Ok(match ran {
