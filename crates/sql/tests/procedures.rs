@@ -12,8 +12,8 @@ use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle, Tr
 use sql::session::{Database, Session, Step};
 use statement::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use types::Datum;
@@ -395,4 +395,34 @@ fn a_module_that_is_replaced_ends_the_code() {
     assert_eq!(calling.join().unwrap(), "55000 module \"steps\" has changed");
     assert_eq!(text(session, "select id from accounts where 400 <= id"), "400");
     assert_eq!(text(session, "select count(*) from other"), "0");
+}
+
+/// Goal: one cancel ends a procedure, wherever it meets it. Method: cancels at many moments of code that calls without
+/// a pause.
+#[test]
+fn one_cancel_is_enough() {
+    let database = database();
+    let mut session = support::connect(&database);
+    let (tell, told) = mpsc::channel();
+    for round in 0..100 {
+        let (canceller, before, tell) = (session.canceller(), CHATS.load(SeqCst), tell.clone());
+        let calling = thread::spawn(move || {
+            let error = text(&mut session, "call chats()");
+            tell.send(error).unwrap();
+            session
+        });
+        while CHATS.load(SeqCst) < before + 3 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(37 * round));
+        canceller.cancel();
+        let error = told.recv_timeout(Duration::from_secs(5));
+        if error.is_err() {
+            while !calling.is_finished() {
+                canceller.cancel();
+            }
+        }
+        assert_eq!(error.as_deref(), Ok("57014 canceling statement due to user request"), "round {round}");
+        session = calling.join().unwrap();
+    }
 }

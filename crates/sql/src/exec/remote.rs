@@ -89,6 +89,11 @@ impl Mailbox {
         self.state.locked_anyway().letter.take()
     }
 
+    /// Returns true if there is a letter.
+    pub(crate) fn has_letter(&self) -> bool {
+        self.state.locked_anyway().letter.is_some()
+    }
+
     /// Calls `reader` when there is a letter; at once, if there is one.
     pub(crate) fn on_letter(&self, reader: Arc<dyn Wake>) {
         let mut state = self.state.locked_anyway();

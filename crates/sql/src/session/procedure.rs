@@ -5,7 +5,7 @@
 //! before, so nothing is done twice. The session remembers such procedures, and runs them so at once.
 //!
 //! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
-//! call, which begins again after it.
+//! call, which begins again after it. A cancel finds the run from before the thread starts to its end, so one is enough.
 
 use super::action::ProcedureCall;
 use super::analysis::Analysis;
@@ -16,9 +16,7 @@ use crate::context::check_notices;
 use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
 use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
 use catalog::{Module, Routine, RoutineResult};
-use engine::Wake;
 use procs::TransactionEnd;
-use query::analytics::AnalyticsAnswer;
 use query::plan::RoutineCall;
 use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
@@ -34,6 +32,8 @@ const THREADS_MAX: usize = 512;
 /// Procedure that runs on a thread of its own.
 pub(super) struct ProcedureRun {
     mailbox: Arc<Mailbox>,
+    /// Run by which a cancel finds the code.
+    analysis: Arc<Analysis>,
     routine: Arc<Routine>,
     /// Module whose code runs.
     module: Arc<Module>,
@@ -50,15 +50,6 @@ impl Drop for ProcedureRun {
     /// Ends the code, unless it has ended.
     fn drop(&mut self) {
         self.mailbox.end();
-    }
-}
-
-/// Ends the wait for a letter.
-struct LetterWake(Arc<Analysis>);
-
-impl Wake for LetterWake {
-    fn wake(&self) {
-        self.0.end(Ok(AnalyticsAnswer::default()), false);
     }
 }
 
@@ -128,6 +119,10 @@ impl Session {
         let seen = self.see_now();
         let env = self.env_at(self.env.statement_us);
         let mailbox = Mailbox::new(self.time.clone(), self.deadline, env.code.clock());
+        let analysis = Analysis::of_procedure(Arc::clone(&mailbox));
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        // A cancel that came between the arguments and this found nothing else.
+        self.planning.check()?;
         let remote = RemoteProcedure::new(routine, arguments, (env, &seen.state, &seen.path), &mailbox)?;
         let module = Arc::clone(remote.module());
         let end = ThreadEnd(Arc::clone(&mailbox), Some(place));
@@ -138,6 +133,7 @@ impl Session {
         };
         let procedure = ProcedureRun {
             mailbox,
+            analysis,
             routine: Arc::clone(routine),
             module,
             returns_row,
@@ -154,20 +150,9 @@ impl Session {
 
     /// Waits for the next letter of a procedure. A cancel ends the wait, and the code.
     fn await_letter(&mut self, procedure: ProcedureRun) -> Step {
-        let analysis = match self.analysis.0.get() {
-            Some(analysis) => analysis,
-            None => self.new_wait(&procedure),
-        };
-        procedure.mailbox.on_letter(Arc::new(LetterWake(Arc::clone(&analysis))));
+        let analysis = Arc::clone(&procedure.analysis);
         self.procedure = Some(procedure);
         Step::Parked(Parked::Analysis(analysis))
-    }
-
-    /// Begins a wait, by which a cancel reaches the procedure from now on.
-    fn new_wait(&mut self, procedure: &ProcedureRun) -> Arc<Analysis> {
-        let analysis = Analysis::of_procedure(Arc::clone(&procedure.mailbox) as _);
-        self.analysis.0.set(Some(Arc::clone(&analysis)));
-        analysis
     }
 
     /// Continues a procedure: makes its calls until it has no more, or one of them waits.
@@ -175,26 +160,16 @@ impl Session {
         let Some(mut procedure) = self.procedure.take() else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "no procedure to continue"));
         };
-        if procedure.call.is_none()
-            && let Some(analysis) = self.analysis.0.get()
-        {
-            match analysis.take() {
-                None => {
-                    self.procedure = Some(procedure);
-                    return Ok(Step::Parked(Parked::Analysis(analysis)));
-                }
-                Some(result) => {
-                    self.new_wait(&procedure);
-                    result?;
-                }
-            }
-        }
         self.clock.enter(Stage::Run);
         let routine = Arc::clone(&procedure.routine);
         loop {
             let letter = match procedure.call.take() {
+                // A cancel ends the wait of the call itself.
                 Some(call) => Some(Letter::Call(call)),
-                None => procedure.mailbox.letter(),
+                None => {
+                    procedure.analysis.take().transpose()?;
+                    procedure.mailbox.letter()
+                }
             };
             let Some(letter) = letter else { return Ok(self.await_letter(procedure)) };
             let answered = match letter {
@@ -225,7 +200,12 @@ impl Session {
     fn answer(&mut self, procedure: &mut ProcedureRun, call: StepCall) -> SqlResult<RunOutcome<StepAnswer>> {
         let (routine, module, left) =
             (Arc::clone(&procedure.routine), Arc::clone(&procedure.module), procedure.rows_left);
+        let analysis = Arc::clone(&procedure.analysis);
         let ran = self.run(&[], RunNeeds::Call, |run| {
+            // A later cancel finds the statement in the engine.
+            if analysis.is_ready() {
+                return Err(SqlError::from(engine::Error::Cancelled));
+            }
             let mut left = left;
             let answer = run.code_step(&routine, &module, &call, &mut left)?;
             Ok((answer, left))
