@@ -426,3 +426,35 @@ fn one_cancel_is_enough() {
         session = calling.join().unwrap();
     }
 }
+
+/// Goal: the run that finds out that a procedure ends transactions leaves nothing behind.
+#[test]
+fn nothing_is_done_twice() {
+    let database = database();
+    let other = &mut support::connect(&database);
+    let mut is_free = || text(other, "select pg_try_advisory_lock(7), pg_advisory_unlock(7)").starts_with("Bool(true)");
+    for round in 1..=2 {
+        let session = &mut support::connect(&database);
+        let done = format!("Text(\"\") Text(\"set\") Bool(true) Int8({round})");
+        assert_eq!(text(session, "call takes(null)"), done);
+        assert!(is_free());
+        assert_eq!(text(session, "select current_setting('demo.mark')"), "set");
+        session.take_notices();
+        // Of two locks one is given back.
+        text(session, "select pg_advisory_lock(7), pg_advisory_lock(7)");
+        assert_eq!(text(session, "call frees()"), "");
+        assert!(!is_free());
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(is_free());
+        assert!(session.take_notices().is_empty());
+        // Calls of later statements are calls of their own.
+        for _ in 0..2 {
+            assert_eq!(text(session, "select pg_try_advisory_lock(7)"), "Bool(true)");
+        }
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(!is_free());
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(is_free());
+        assert!(session.take_notices().is_empty());
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! A procedure runs as a statement until its code ends the transaction for the first time. It is undone then, and begins
 //! again on a thread of its own, whose calls the session makes as statements: see `exec::remote`. Nothing was committed
-//! before, so nothing is done twice. The session remembers such procedures, and runs them so at once.
+//! before, and effects that no rollback undoes (values of sequences, session-level advisory locks, signals) are not
+//! repeated up to that end, so nothing is done twice. The session remembers such procedures, and runs them so at once.
 //!
 //! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
 //! call, which begins again after it. A cancel finds the run from before the thread starts to its end, so one is enough.
@@ -93,6 +94,7 @@ impl Session {
                 }
                 run.txn.take_back();
                 run.env.code.drop_notices_after(0);
+                drop(run.env.take_asked());
                 Ok(None)
             }
             rows => rows.map(Some),
@@ -101,9 +103,27 @@ impl Session {
             Some(rows) => Ok(called(rows, procedure.returns_row)),
             None => {
                 session.env.code.note_ending(call.routine.oid);
+                session.begin_repeat();
                 session.call_apart(given, call, procedure.returns_row)
             }
         })
+    }
+
+    /// Lets the next statements together repeat the one that has ended, and was undone.
+    fn begin_repeat(&mut self) {
+        self.is_repeating = true;
+        self.numbers.repeat();
+        self.advised.repeat();
+        self.env.repeat();
+    }
+
+    /// Ends such a repetition, if there is one.
+    pub(super) fn end_repeat(&mut self) {
+        if std::mem::take(&mut self.is_repeating) {
+            self.numbers.end_repeat();
+            self.advised.end_repeat();
+            self.env.end_repeat();
+        }
     }
 
     /// Runs a procedure on a thread of its own.
@@ -229,6 +249,7 @@ impl Session {
     /// Ends the transaction within a procedure, and begins another with the same characteristics.
     fn end_within(&mut self, end: TransactionEnd) -> SqlResult<RunOutcome<StepAnswer>> {
         let (modes, hinted) = (self.settings.characteristics(), self.hinted);
+        self.end_repeat();
         self.end(end == TransactionEnd::Commit)?;
         self.hinted = hinted;
         self.open_implicit();
