@@ -22,13 +22,15 @@ use query::plan::RoutineCall;
 use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
-use statement::stack;
 use std::sync::Arc;
 use std::thread;
 use types::datum::Datum;
 
 /// Greatest number of threads of procedures that end transactions in a server.
 const THREADS_MAX: usize = 512;
+/// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and run
+/// on the thread of its session.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Procedure that runs on a thread of its own.
 pub(super) struct ProcedureRun {
@@ -148,8 +150,7 @@ impl Session {
         let end = ThreadEnd(Arc::clone(&mailbox), Some(place));
         let work = move || {
             let _end = end;
-            // As deep as what it calls may be, it fits.
-            stack::on_large(|| remote.run());
+            remote.run();
         };
         let procedure = ProcedureRun {
             mailbox,
@@ -161,7 +162,8 @@ impl Session {
             rows_left: routine.isolation.limits.rows,
             notices: 0,
         };
-        let started = thread::Builder::new().name("procedure".to_owned()).spawn(work);
+        let thread = thread::Builder::new().name("procedure".to_owned()).stack_size(STACK_BYTES);
+        let started = thread.spawn(work);
         started.map_err(|error| {
             SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a procedure cannot get a thread: {error}"))
         })?;
