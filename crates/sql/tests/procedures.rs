@@ -36,10 +36,13 @@ const MANIFEST: &str = "overtake 1
     entry pauses
     entry chats
     entry takes
-    entry frees";
+    entry frees
+    entry counts";
 
 /// 1 once `pauses` waits, 2 when it may go on.
 static PAUSE: AtomicU8 = AtomicU8::new(0);
+/// Number of times that `counts` has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// Number of calls that `chats` has made.
 static CHATS: AtomicU64 = AtomicU64::new(0);
 
@@ -164,6 +167,11 @@ impl NativeModule for Steps {
                 engine.end_transaction(Commit)?;
                 Ok(Vec::new())
             }
+            (11, []) => {
+                BEGUN.fetch_add(1, SeqCst);
+                engine.end_transaction(Commit)?;
+                Ok(Vec::new())
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -197,7 +205,8 @@ fn database() -> Database {
         create procedure pauses() language native as 'steps';
         create procedure chats() language native as 'steps';
         create procedure takes(out text) language native as 'steps';
-        create procedure frees() language native as 'steps'"
+        create procedure frees() language native as 'steps';
+        create procedure counts() language native as 'steps'"
         ),
     )
     .unwrap();
@@ -457,4 +466,19 @@ fn nothing_is_done_twice() {
         assert!(is_free());
         assert!(session.take_notices().is_empty());
     }
+}
+
+/// Goal: the first run of a procedure that ends transactions is undone once, not in each session.
+#[test]
+fn procedures_that_end_transactions_are_known_to_all_sessions() {
+    let database = database();
+    for begun in [2, 3, 4] {
+        assert_eq!(text(&mut support::connect(&database), "call counts()"), "");
+        assert_eq!(BEGUN.load(SeqCst), begun);
+    }
+    // Another version may not end any.
+    let session = &mut support::connect(&database);
+    assert_eq!(text(session, "create or replace procedure counts() language native as 'steps'"), "");
+    assert_eq!(text(session, "call counts()"), "");
+    assert_eq!(BEGUN.load(SeqCst), 6);
 }

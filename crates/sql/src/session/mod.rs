@@ -92,6 +92,7 @@ pub struct Database {
     time: TimeSource,
     cursor_threads: Arc<cursor_run::SessionThreads>,
     procedure_threads: Arc<cursor_run::SessionThreads>,
+    ending_procedures: Arc<procedure::EndingProcedures>,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.

@@ -3,7 +3,7 @@
 //! A procedure runs as a statement until its code ends the transaction for the first time. It is undone then, and begins
 //! again on a thread of its own, whose calls the session makes as statements: see `exec::remote`. Nothing was committed
 //! before, and effects that no rollback undoes (values of sequences, session-level advisory locks, signals) are not
-//! repeated up to that end, so nothing is done twice. The session remembers such procedures, and runs them so at once.
+//! repeated up to that end, so nothing is done twice. The database remembers such procedures, and runs them so at once.
 //!
 //! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
 //! call, which begins again after it. A cancel finds the run from before the thread starts to its end, so one is enough.
@@ -23,14 +23,45 @@ use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use types::datum::Datum;
 
 /// Greatest number of threads of procedures that end transactions in a server.
 const THREADS_MAX: usize = 512;
+/// Greatest number of procedures that are known to end transactions.
+const ENDING_MAX: usize = 1_024;
 /// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and run
 /// on the thread of its session.
 const STACK_BYTES: usize = 8 << 20;
+
+/// Procedures that have ended transactions: for each remainder of OIDs the address of the latest, which stands for its
+/// version. The address of one that is gone may become that of another, which then runs on a thread of its own at once;
+/// that is slower, and no less right. Sessions read it at each `CALL`, so it has no lock.
+#[derive(Debug)]
+pub(super) struct EndingProcedures([AtomicUsize; ENDING_MAX]);
+
+impl Default for EndingProcedures {
+    fn default() -> EndingProcedures {
+        EndingProcedures([const { AtomicUsize::new(0) }; ENDING_MAX])
+    }
+}
+
+impl EndingProcedures {
+    fn place(&self, procedure: &Arc<Routine>) -> Option<(&AtomicUsize, usize)> {
+        self.0.get(procedure.oid as usize % ENDING_MAX).map(|place| (place, Arc::as_ptr(procedure).addr()))
+    }
+
+    fn has(&self, procedure: &Arc<Routine>) -> bool {
+        self.place(procedure).is_some_and(|(place, address)| place.load(Relaxed) == address)
+    }
+
+    fn note(&self, procedure: &Arc<Routine>) {
+        if let Some((place, address)) = self.place(procedure) {
+            place.store(address, Relaxed);
+        }
+    }
+}
 
 /// Procedure that runs on a thread of its own.
 pub(super) struct ProcedureRun {
@@ -86,7 +117,7 @@ impl Session {
     pub(super) fn call(&mut self, given: StatementRun<'_>, procedure: &ProcedureCall) -> SqlResult<Step> {
         let call = procedure.call().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a CALL of no procedure"))?;
         let may_end = may_end_transactions(&call.routine) && !self.is_in_block();
-        if may_end && self.env.code.ends_transactions(call.routine.oid) {
+        if may_end && self.database.ending_procedures.has(&call.routine) {
             return self.call_apart(given, call, procedure.returns_row);
         }
         let ran = self.run(given.values, RunNeeds::of(given.bound), |run| match run.collect(&procedure.rows) {
@@ -104,7 +135,7 @@ impl Session {
         self.step_of(ran, given, |session, rows| match rows {
             Some(rows) => Ok(called(rows, procedure.returns_row)),
             None => {
-                session.env.code.note_ending(call.routine.oid);
+                session.database.ending_procedures.note(&call.routine);
                 session.begin_repeat();
                 session.call_apart(given, call, procedure.returns_row)
             }
