@@ -29,6 +29,8 @@ use types::datum::Datum;
 
 /// Greatest number of threads of procedures that end transactions in a server.
 const THREADS_MAX: usize = 512;
+/// Number of times that calls meet new definitions before the session gives way to others on its thread.
+const MOVES_MAX: usize = 16;
 /// Greatest number of procedures that are known to end transactions.
 const ENDING_MAX: usize = 1_024;
 /// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and run
@@ -215,6 +217,7 @@ impl Session {
         };
         self.clock.enter(Stage::Run);
         let routine = Arc::clone(&procedure.routine);
+        let mut moves = 0;
         loop {
             let letter = match procedure.call.take() {
                 // A cancel ends the wait of the call itself.
@@ -239,8 +242,15 @@ impl Session {
             };
             match answered.map_err(|error| of_code(error, &routine))? {
                 RunOutcome::Done(answer) => procedure.mailbox.answer(answer),
-                // The call is made again, by the present definitions.
-                RunOutcome::Moved => {}
+                // The call is made again, by the present definitions, but not for ever on this thread.
+                RunOutcome::Moved if moves < MOVES_MAX => {
+                    moves += 1;
+                    procedure.analysis.take().transpose()?;
+                }
+                RunOutcome::Moved => {
+                    self.procedure = Some(procedure);
+                    return Ok(Step::Parked(Parked::Elsewhere));
+                }
                 RunOutcome::Parked(parked) => {
                     self.procedure = Some(procedure);
                     return Ok(Step::Parked(parked));
