@@ -9,7 +9,9 @@ mod support;
 use engine::{Engine, EngineConfig};
 use procs::native::{NativeCall, NativeModule, NativeRuntime};
 use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle, TransactionEnd};
+use settings::Connect;
 use sql::session::{Database, Session, Step};
+use statement::holdings::{MemoryUse, of_sessions};
 use statement::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
@@ -37,7 +39,8 @@ const MANIFEST: &str = "overtake 1
     entry chats
     entry takes
     entry frees
-    entry counts";
+    entry counts
+    entry holds";
 
 /// 1 once `pauses` waits, 2 when it may go on.
 static PAUSE: AtomicU8 = AtomicU8::new(0);
@@ -45,6 +48,15 @@ static PAUSE: AtomicU8 = AtomicU8::new(0);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// Number of calls that `chats` has made.
 static CHATS: AtomicU64 = AtomicU64::new(0);
+
+/// Process ID of the session that calls `holds`.
+const HOLDER: u32 = 77;
+
+/// Returns the bytes of cursors of that session.
+fn held() -> i64 {
+    let own = of_sessions().into_iter().find(|session| session.pid() == HOLDER).unwrap();
+    own.bytes()[MemoryUse::Cursors as usize] as i64
+}
 
 struct Steps;
 
@@ -172,6 +184,17 @@ impl NativeModule for Steps {
                 engine.end_transaction(Commit)?;
                 Ok(Vec::new())
             }
+            // holds() returns the bytes of cursors before, while and after one is open.
+            (12, []) => {
+                engine.end_transaction(Commit)?;
+                let mut bytes = vec![held()];
+                let cursor = engine.scan(ACCOUNTS, &[], false)?;
+                engine.get(ACCOUNTS, &[Datum::Int4(1)], false, &mut |_| Ok(ControlFlow::Break(())))?;
+                bytes.push(held());
+                engine.close(cursor)?;
+                bytes.push(held());
+                Ok(bytes.into_iter().map(Datum::Int8).collect())
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -206,7 +229,8 @@ fn database() -> Database {
         create procedure chats() language native as 'steps';
         create procedure takes(out text) language native as 'steps';
         create procedure frees() language native as 'steps';
-        create procedure counts() language native as 'steps'"
+        create procedure counts() language native as 'steps';
+        create procedure holds(out bigint, out bigint, out bigint) language native as 'steps'"
         ),
     )
     .unwrap();
@@ -481,4 +505,21 @@ fn procedures_that_end_transactions_are_known_to_all_sessions() {
     assert_eq!(text(session, "create or replace procedure counts() language native as 'steps'"), "");
     assert_eq!(text(session, "call counts()"), "");
     assert_eq!(BEGUN.load(SeqCst), 6);
+}
+
+/// Goal: rows of open cursors are part of the memory of the session, from one call of the code to the next.
+#[test]
+fn rows_of_open_cursors_are_counted() {
+    let database = database();
+    let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
+    let connect = Connect { user, database: name, backend_pid: HOLDER, ..Connect::default() };
+    let session = &mut database.connect(connect).unwrap();
+    support::run(session, "insert into accounts select g, 0 from generate_series(1000, 1999) g").unwrap();
+    for _ in 0..2 {
+        let bytes = text(session, "call holds(null, null, null)");
+        let bytes: Vec<i64> = bytes.split(',').map(|bytes| bytes.parse().unwrap()).collect();
+        assert_eq!((bytes[0], bytes[2]), (0, 0));
+        assert!((32_000..320_000).contains(&bytes[1]), "{bytes:?}");
+        assert_eq!(held(), 0);
+    }
 }

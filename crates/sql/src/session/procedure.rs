@@ -276,6 +276,8 @@ impl Session {
         Ok(match ran {
             RunOutcome::Done((answer, left)) => {
                 procedure.rows_left = left;
+                // The code's own account has the rows from now on.
+                self.env.holdings.forget_results();
                 RunOutcome::Done(answer)
             }
             RunOutcome::Moved => {
