@@ -9,16 +9,54 @@ mod support;
 use engine::{Engine, EngineConfig};
 use procs::native::{NativeCall, NativeModule, NativeRuntime};
 use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle, TransactionEnd};
+use settings::Connect;
 use sql::session::{Database, Session, Step};
+use statement::holdings::{MemoryUse, of_sessions};
 use statement::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use types::Datum;
 
 const ACCOUNTS: TableHandle = TableHandle(0);
+
+const MANIFEST: &str = "overtake 1
+    table accounts accounts (id, balance)
+    statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
+    statement take SELECT pg_try_advisory_lock(7), nextval('numbers')
+    statement free SELECT pg_advisory_unlock(7)
+    statement mark SELECT coalesce(current_setting('demo.mark', true), ''), set_config('demo.mark', 'set', false)
+    entry alternate
+    entry transfer
+    entry fails
+    entry cursors
+    entry endless
+    entry tells
+    entry times
+    entry pauses
+    entry chats
+    entry takes
+    entry frees
+    entry counts
+    entry holds";
+
+/// 1 once `pauses` waits, 2 when it may go on.
+static PAUSE: AtomicU8 = AtomicU8::new(0);
+/// Number of times that `counts` has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// Number of calls that `chats` has made.
+static CHATS: AtomicU64 = AtomicU64::new(0);
+
+/// Process ID of the session that calls `holds`.
+const HOLDER: u32 = 77;
+
+/// Returns the bytes of cursors of that session.
+fn held() -> i64 {
+    let own = of_sessions().into_iter().find(|session| session.pid() == HOLDER).unwrap();
+    own.bytes()[MemoryUse::Cursors as usize] as i64
+}
 
 struct Steps;
 
@@ -44,16 +82,7 @@ impl NativeModule for Steps {
     }
 
     fn manifest(&self) -> &'static str {
-        "overtake 1
-        table accounts accounts (id, balance)
-        statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
-        entry alternate
-        entry transfer
-        entry fails
-        entry cursors
-        entry endless
-        entry tells
-        entry times"
+        MANIFEST
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
@@ -113,6 +142,59 @@ impl NativeModule for Steps {
                 }
                 Ok(shown)
             }
+            (7, []) => {
+                put(engine, 400, 1)?;
+                engine.end_transaction(Commit)?;
+                PAUSE.store(1, SeqCst);
+                while PAUSE.load(SeqCst) != 2 {
+                    engine.look()?;
+                    thread::yield_now();
+                }
+                put(engine, 401, 1)?;
+                Ok(Vec::new())
+            }
+            (8, []) => {
+                engine.end_transaction(Commit)?;
+                loop {
+                    engine.get(ACCOUNTS, &[Datum::Int4(1)], false, &mut |_| Ok(ControlFlow::Break(())))?;
+                    CHATS.fetch_add(1, SeqCst);
+                }
+            }
+            // takes() returns a setting as it was before, and what it has done.
+            (9, []) => {
+                let mut seen = Vec::new();
+                for statement in [3, 1] {
+                    let executed = engine.execute(StatementHandle(statement), &[])?;
+                    engine.next(executed.cursor.unwrap(), 10, &mut |row| {
+                        seen.extend(row.iter().map(|value| format!("{value:?}")));
+                        Ok(ControlFlow::Continue(()))
+                    })?;
+                }
+                engine.end_transaction(Commit)?;
+                engine.execute(StatementHandle(2), &[])?;
+                Ok(vec![Datum::text(seen.join(" "))])
+            }
+            (10, []) => {
+                engine.execute(StatementHandle(2), &[])?;
+                engine.end_transaction(Commit)?;
+                Ok(Vec::new())
+            }
+            (11, []) => {
+                BEGUN.fetch_add(1, SeqCst);
+                engine.end_transaction(Commit)?;
+                Ok(Vec::new())
+            }
+            // holds() returns the bytes of cursors before, while and after one is open.
+            (12, []) => {
+                engine.end_transaction(Commit)?;
+                let mut bytes = vec![held()];
+                let cursor = engine.scan(ACCOUNTS, &[], false)?;
+                engine.get(ACCOUNTS, &[Datum::Int4(1)], false, &mut |_| Ok(ControlFlow::Break(())))?;
+                bytes.push(held());
+                engine.close(cursor)?;
+                bytes.push(held());
+                Ok(bytes.into_iter().map(Datum::Int8).collect())
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -125,18 +207,10 @@ fn database() -> Database {
     let session = &mut support::connect(&database);
     support::run(
         session,
-        "create table accounts (id int primary key, balance bigint not null);
+        &format!(
+            "create table accounts (id int primary key, balance bigint not null);
         insert into accounts values (1, 100), (2, 100);
-        create module steps manifest $$overtake 1
-            table accounts accounts (id, balance)
-            statement now SELECT now()::text, current_setting('transaction_isolation'), count(*) FROM accounts
-            entry alternate
-            entry transfer
-            entry fails
-            entry cursors
-            entry endless
-            entry tells
-            entry times$$ artifact native 'steps';
+        create module steps manifest $${MANIFEST}$$ artifact native 'steps';
         create procedure alternate(int) language native as 'steps';
         create procedure transfer(int, int, out int) language native as 'steps';
         create procedure fails() language native as 'steps';
@@ -148,7 +222,16 @@ fn database() -> Database {
         create procedure times(out a text, out b text, out c text, out d text) language native as 'steps';
         create procedure owned(int) language native security definer as 'steps', 'alternate';
         create procedure settled(int) language native set work_mem = '1MB' as 'steps', 'alternate';
-        create function of_query(int) returns int language native as 'steps', 'alternate'",
+        create function of_query(int) returns int language native as 'steps', 'alternate';
+        create table other (id int primary key, balance bigint not null);
+        create sequence numbers;
+        create procedure pauses() language native as 'steps';
+        create procedure chats() language native as 'steps';
+        create procedure takes(out text) language native as 'steps';
+        create procedure frees() language native as 'steps';
+        create procedure counts() language native as 'steps';
+        create procedure holds(out bigint, out bigint, out bigint) language native as 'steps'"
+        ),
     )
     .unwrap();
     database
@@ -326,5 +409,117 @@ fn cancels_timeouts_and_limits_end_the_code() {
     while database.procedure_threads() != 0 {
         assert!(begun.elapsed() < Duration::from_secs(5), "threads are left");
         thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Goal: handles of the code that runs are never read by the manifest of another.
+#[test]
+fn a_module_that_is_replaced_ends_the_code() {
+    let database = database();
+    let (session, mut called) = (&mut support::connect(&database), support::connect(&database));
+    let calling = thread::spawn(move || text(&mut called, "call pauses()"));
+    while PAUSE.load(SeqCst) != 1 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let manifest = MANIFEST.replace("accounts accounts", "accounts other");
+    let replaced = format!("create or replace module steps manifest $${manifest}$$ artifact native 'steps'");
+    assert_eq!(text(session, &replaced), "");
+    PAUSE.store(2, SeqCst);
+    assert_eq!(calling.join().unwrap(), "55000 module \"steps\" has changed");
+    assert_eq!(text(session, "select id from accounts where 400 <= id"), "400");
+    assert_eq!(text(session, "select count(*) from other"), "0");
+}
+
+/// Goal: one cancel ends a procedure, wherever it meets it. Method: cancels at many moments of code that calls without
+/// a pause.
+#[test]
+fn one_cancel_is_enough() {
+    let database = database();
+    let mut session = support::connect(&database);
+    let (tell, told) = mpsc::channel();
+    for round in 0..100 {
+        let (canceller, before, tell) = (session.canceller(), CHATS.load(SeqCst), tell.clone());
+        let calling = thread::spawn(move || {
+            let error = text(&mut session, "call chats()");
+            tell.send(error).unwrap();
+            session
+        });
+        while CHATS.load(SeqCst) < before + 3 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(37 * round));
+        canceller.cancel();
+        let error = told.recv_timeout(Duration::from_secs(5));
+        if error.is_err() {
+            while !calling.is_finished() {
+                canceller.cancel();
+            }
+        }
+        assert_eq!(error.as_deref(), Ok("57014 canceling statement due to user request"), "round {round}");
+        session = calling.join().unwrap();
+    }
+}
+
+/// Goal: the run that finds out that a procedure ends transactions leaves nothing behind.
+#[test]
+fn nothing_is_done_twice() {
+    let database = database();
+    let other = &mut support::connect(&database);
+    let mut is_free = || text(other, "select pg_try_advisory_lock(7), pg_advisory_unlock(7)").starts_with("Bool(true)");
+    for round in 1..=2 {
+        let session = &mut support::connect(&database);
+        let done = format!("Text(\"\") Text(\"set\") Bool(true) Int8({round})");
+        assert_eq!(text(session, "call takes(null)"), done);
+        assert!(is_free());
+        assert_eq!(text(session, "select current_setting('demo.mark')"), "set");
+        session.take_notices();
+        // Of two locks one is given back.
+        text(session, "select pg_advisory_lock(7), pg_advisory_lock(7)");
+        assert_eq!(text(session, "call frees()"), "");
+        assert!(!is_free());
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(is_free());
+        assert!(session.take_notices().is_empty());
+        // Calls of later statements are calls of their own.
+        for _ in 0..2 {
+            assert_eq!(text(session, "select pg_try_advisory_lock(7)"), "Bool(true)");
+        }
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(!is_free());
+        assert_eq!(text(session, "select pg_advisory_unlock(7)"), "Bool(true)");
+        assert!(is_free());
+        assert!(session.take_notices().is_empty());
+    }
+}
+
+/// Goal: the first run of a procedure that ends transactions is undone once, not in each session.
+#[test]
+fn procedures_that_end_transactions_are_known_to_all_sessions() {
+    let database = database();
+    for begun in [2, 3, 4] {
+        assert_eq!(text(&mut support::connect(&database), "call counts()"), "");
+        assert_eq!(BEGUN.load(SeqCst), begun);
+    }
+    // Another version may not end any.
+    let session = &mut support::connect(&database);
+    assert_eq!(text(session, "create or replace procedure counts() language native as 'steps'"), "");
+    assert_eq!(text(session, "call counts()"), "");
+    assert_eq!(BEGUN.load(SeqCst), 6);
+}
+
+/// Goal: rows of open cursors are part of the memory of the session, from one call of the code to the next.
+#[test]
+fn rows_of_open_cursors_are_counted() {
+    let database = database();
+    let (user, name) = ("postgres".to_owned(), "postgres".to_owned());
+    let connect = Connect { user, database: name, backend_pid: HOLDER, ..Connect::default() };
+    let session = &mut database.connect(connect).unwrap();
+    support::run(session, "insert into accounts select g, 0 from generate_series(1000, 1999) g").unwrap();
+    for _ in 0..2 {
+        let bytes = text(session, "call holds(null, null, null)");
+        let bytes: Vec<i64> = bytes.split(',').map(|bytes| bytes.parse().unwrap()).collect();
+        assert_eq!((bytes[0], bytes[2]), (0, 0));
+        assert!((32_000..320_000).contains(&bytes[1]), "{bytes:?}");
+        assert_eq!(held(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Memory that statements of sessions hold, by use.
 //!
 //! **Invariant:** while a statement runs row by row, only the session's thread adds and subtracts; while it is
-//! analytics, the workers of a run do. Bytes are those that the thread has taken from the allocator, so nothing is left
+//! analytics, the workers of a run do, and a thread that runs code of a procedure does for its cursors. Bytes are those that the thread has taken from the allocator, so nothing is left
 //! out. Their use is what the operators that keep rows report. Results stay until the session begins another statement,
 //! though they are freed as they are sent.
 
@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, Weak};
 pub enum MemoryUse {
     /// Result rows, and rows of queries that are used several times.
     Results,
+    /// Rows of cursors of procedures that end transactions. They outlast the statements of these.
+    Cursors,
     /// Rows to be sorted.
     Sorts,
     /// Rows over which window functions are evaluated.
@@ -30,8 +32,9 @@ pub enum MemoryUse {
 
 impl MemoryUse {
     /// Every use, in the order of [`SessionHoldings::bytes`].
-    pub const ALL: [MemoryUse; 6] = [
+    pub const ALL: [MemoryUse; 7] = [
         MemoryUse::Results,
+        MemoryUse::Cursors,
         MemoryUse::Sorts,
         MemoryUse::Windows,
         MemoryUse::HashTables,
@@ -43,6 +46,7 @@ impl MemoryUse {
     pub fn name(self) -> &'static str {
         match self {
             MemoryUse::Results => "results",
+            MemoryUse::Cursors => "cursors of procedures",
             MemoryUse::Sorts => "sorts",
             MemoryUse::Windows => "windows",
             MemoryUse::HashTables => "hash tables",
@@ -120,7 +124,9 @@ impl MemoryUse {
     /// Returns the total to which this use belongs.
     fn share(self) -> &'static Share {
         match self {
-            MemoryUse::Results | MemoryUse::Sorts | MemoryUse::Windows | MemoryUse::HashTables => &STATEMENTS,
+            MemoryUse::Results | MemoryUse::Cursors | MemoryUse::Sorts | MemoryUse::Windows | MemoryUse::HashTables => {
+                &STATEMENTS
+            }
             MemoryUse::Transaction | MemoryUse::Locks => &memory::SESSIONS,
         }
     }

@@ -78,9 +78,9 @@ pub(super) fn tables() -> [ProvidedTable; 2] {
                 (
                     "part",
                     Text,
-                    "Use of the memory: `rows`, `garbage`, `indexes`; `results`, `sorts`, `windows`, `hash tables`, \
-                     `transaction`, `advisory locks`; `unfinished messages`; `write sets`, `garbage queues`; \
-                     `freed blocks`; `others`.",
+                    "Use of the memory: `rows`, `garbage`, `indexes`; `results`, `cursors of procedures`, `sorts`, \
+                     `windows`, `hash tables`, `transaction`, `advisory locks`; `unfinished messages`; `write sets`, \
+                     `garbage queues`; `freed blocks`; `others`.",
                 ),
                 ("bytes", Int8, "Bytes held."),
             ],

@@ -18,7 +18,7 @@ use procs::{
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
 use stage::{IsolationLevel, StageClock};
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -53,8 +53,6 @@ pub(crate) struct SessionCode {
     level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<CodeNotices>,
-    /// OIDs of procedures that have ended transactions.
-    ending: Mutex<HashSet<u32>>,
 }
 
 /// Notices of one statement, and their bytes.
@@ -146,23 +144,9 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, are_known, level, has_notices, notices, ending) = Default::default();
+        let (modules, instances, are_known, level, has_notices, notices) = Default::default();
         let clock = Mutex::new(clock);
-        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices, ending })
-    }
-
-    /// Returns true if a procedure is known to end transactions.
-    pub(crate) fn ends_transactions(&self, procedure: u32) -> bool {
-        self.ending.locked_anyway().contains(&procedure)
-    }
-
-    /// Notes that a procedure ends transactions.
-    pub(crate) fn note_ending(&self, procedure: u32) {
-        let mut all = self.ending.locked_anyway();
-        if MODULES_MAX <= all.len() {
-            all.clear();
-        }
-        all.insert(procedure);
+        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices })
     }
 
     /// Returns the stage clock that runs.
@@ -444,7 +428,7 @@ impl ModuleCode {
     }
 
     /// Returns the module.
-    pub(crate) fn module(&self) -> &Module {
+    pub(crate) fn module(&self) -> &Arc<Module> {
         &self.module
     }
 

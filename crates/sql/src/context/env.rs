@@ -76,6 +76,8 @@ struct CallEffects {
     sent: Vec<SentSignal>,
     /// Signals sent by runs of the statement that were undone.
     sent_before: Vec<SentSignal>,
+    /// True while statements repeat an undone one in parts.
+    is_repeating: bool,
 }
 
 /// Session, signal, and true if the session existed.
@@ -84,7 +86,7 @@ type SentSignal = (i32, Signal, bool);
 impl CallEffects {
     fn seeded(seed: u64) -> CallEffects {
         let now = Random::seeded(seed);
-        CallEffects { begun: now.clone(), now, sent: Vec::new(), sent_before: Vec::new() }
+        CallEffects { begun: now.clone(), now, sent: Vec::new(), sent_before: Vec::new(), is_repeating: false }
     }
 }
 
@@ -156,7 +158,23 @@ impl Env {
         let mut chance = self.chance.state.locked_anyway();
         chance.begun = chance.now.clone();
         chance.sent.clear();
-        chance.sent_before.clear();
+        if !chance.is_repeating {
+            chance.sent_before.clear();
+        }
+    }
+
+    /// Lets the next statements together repeat the one that has ended, and was undone.
+    pub(crate) fn repeat(&self) {
+        let mut chance = self.chance();
+        chance.is_repeating = true;
+        chance.now = chance.begun.clone();
+        let sent = std::mem::take(&mut chance.sent);
+        chance.sent_before.extend(sent);
+    }
+
+    /// Ends the repetition.
+    pub(crate) fn end_repeat(&self) {
+        self.chance().is_repeating = false;
     }
 
     /// Restarts a statement after its wait: it gets the same random numbers, and sends no signal twice.

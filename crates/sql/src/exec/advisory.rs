@@ -24,6 +24,9 @@ struct AdvisoryLog {
     /// Session-level calls with their results, in order; the flag is true for those that the statement has repeated.
     calls: Vec<(AdvisoryCall, Option<Advisory>, bool)>,
     used: usize,
+    /// Number of calls that earlier parts have used, while statements repeat an undone one in parts.
+    before: usize,
+    is_repeating: bool,
     warnings: Vec<SqlError>,
 }
 
@@ -40,22 +43,44 @@ impl AdvisoryState {
     /// Begins a statement.
     pub(crate) fn begin(&self) {
         let mut log = self.log.borrow_mut();
+        if log.is_repeating {
+            log.before = log.used;
+            return;
+        }
         if !log.calls.is_empty() {
             *log = AdvisoryLog::default();
         }
-        log.used = 0;
+        (log.used, log.before) = (0, 0);
     }
 
     /// Restarts a statement after its wait.
     pub(crate) fn begin_again(&self) {
-        self.log.borrow_mut().used = 0;
+        let mut log = self.log.borrow_mut();
+        log.used = log.before;
     }
 
-    /// Ends the statement: undoes calls from before the wait that it has not repeated.
-    pub(crate) fn end(&self) -> Vec<SqlError> {
+    /// Lets the next statements together repeat the one that has ended, and was undone.
+    pub(crate) fn repeat(&self) {
         let mut log = self.log.borrow_mut();
+        (log.is_repeating, log.used, log.before) = (true, 0, 0);
+    }
+
+    /// Ends the repetition: undoes the calls that were not repeated.
+    pub(crate) fn end_repeat(&self) {
+        let mut log = self.log.borrow_mut();
+        log.is_repeating = false;
         let used = log.used;
         self.forget_from(&mut log, used);
+    }
+
+    /// Ends the statement: undoes calls from before the wait that it has not repeated, unless it is a part of a
+    /// repetition.
+    pub(crate) fn end(&self) -> Vec<SqlError> {
+        let mut log = self.log.borrow_mut();
+        if !log.is_repeating {
+            let used = log.used;
+            self.forget_from(&mut log, used);
+        }
         std::mem::take(&mut log.warnings)
     }
 

@@ -11,7 +11,7 @@
 use super::code::{CodeCursor, check_cursors, check_values, no_entry, no_set, of_code, tenant_of};
 use super::steps::{StepAnswer, StepCall, TypesOf};
 use crate::context::{Env, ModuleCode, no_cursor};
-use catalog::{CatalogState, Routine};
+use catalog::{CatalogState, Module, Routine};
 use engine::Wake;
 use locked::{Locked, LockedResult};
 use procs::calls::{DirectBody, EachRow};
@@ -21,8 +21,10 @@ use procs::{
 };
 use query::analytics::AnalyticsRun;
 use query::bind::result_kinds;
+use query::rows::{BYTES_MAX, bytes_of, too_much};
 use stage::{AwayTime, StageClock};
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
+use statement::holdings::{MemoryUse, SessionHoldings};
 use statement::pulse::{self, Watch};
 use statement::time::TimeSource;
 use std::collections::HashMap;
@@ -87,6 +89,11 @@ impl Mailbox {
     /// Takes the letter, if there is one.
     pub(crate) fn letter(&self) -> Option<Letter> {
         self.state.locked_anyway().letter.take()
+    }
+
+    /// Returns true if there is a letter.
+    pub(crate) fn has_letter(&self) -> bool {
+        self.state.locked_anyway().letter.is_some()
     }
 
     /// Calls `reader` when there is a letter; at once, if there is one.
@@ -207,6 +214,11 @@ impl RemoteProcedure {
         Ok(RemoteProcedure { env, code, routine, entry, arguments, kinds, result, mailbox })
     }
 
+    /// Returns the module of the code.
+    pub(crate) fn module(&self) -> &Arc<Module> {
+        self.code.module()
+    }
+
     /// Runs the code to its end, which the session learns by a letter.
     pub(crate) fn run(self) {
         let result = pulse::during(Arc::clone(&self.mailbox) as _, || self.invoked());
@@ -226,6 +238,7 @@ impl RemoteProcedure {
             deadline: Deadline::from_now(limits.time),
             cursors: HashMap::new(),
             last_cursor: 0,
+            held: HeldRows { bytes: 0, session: &env.holdings },
             types: HashMap::new(),
         };
         let invoke = |instance: &mut dyn procs::Instance| instance.invoke(&invocation, &mut calls);
@@ -244,8 +257,46 @@ struct RemoteCalls<'r> {
     deadline: Option<Deadline>,
     cursors: HashMap<u32, CodeCursor>,
     last_cursor: u32,
+    /// Rows of the cursors.
+    held: HeldRows<'r>,
     /// Types that the session has told in this transaction. The values of a call are checked by its own definitions.
     types: HashMap<TypesOf, Arc<[SqlType]>>,
+}
+
+/// Memory of the rows that the cursors of the code hold, together, from one statement of its session to the next.
+struct HeldRows<'r> {
+    bytes: usize,
+    session: &'r SessionHoldings,
+}
+
+impl HeldRows<'_> {
+    /// Adds the rows of a cursor.
+    ///
+    /// # Errors
+    /// `53200` if that exceeds the limit of a statement or of the process.
+    fn add<'d>(&mut self, rows: impl Iterator<Item = &'d [Datum]>) -> SqlResult<()> {
+        let more = rows.map(bytes_of).sum();
+        SqlError::check_room(more)?;
+        self.bytes += more;
+        self.session.add(MemoryUse::Cursors, more as i64);
+        if self.bytes <= BYTES_MAX { Ok(()) } else { Err(too_much()) }
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.session.add(MemoryUse::Cursors, -(bytes as i64));
+    }
+
+    /// Gives back the rest of a cursor.
+    fn close(&mut self, cursor: &CodeCursor) {
+        self.give_back(cursor.rows.iter().map(|row| bytes_of(row)).sum());
+    }
+}
+
+impl Drop for HeldRows<'_> {
+    fn drop(&mut self) {
+        self.give_back(self.bytes);
+    }
 }
 
 /// Returns the error for an answer of another kind than that of its call.
@@ -285,6 +336,7 @@ impl RemoteCalls<'_> {
         match self.ask(Letter::Call(call))? {
             StepAnswer::Executed(rows, None) => Ok(Executed { rows, cursor: None }),
             StepAnswer::Executed(rows, Some(cursor)) => {
+                self.held.add(cursor.rows.iter().map(|row| &**row))?;
                 self.last_cursor += 1;
                 self.cursors.insert(self.last_cursor, cursor);
                 Ok(Executed { rows, cursor: Some(CursorHandle(self.last_cursor)) })
@@ -347,6 +399,7 @@ impl EngineCalls for RemoteCalls<'_> {
             if each(row)?.is_break() {
                 return Ok(false);
             }
+            self.held.give_back(bytes_of(row));
             open.rows.pop_front();
         }
         let is_over = open.rows.is_empty();
@@ -357,7 +410,9 @@ impl EngineCalls for RemoteCalls<'_> {
     }
 
     fn close(&mut self, cursor: CursorHandle) -> SqlResult<()> {
-        self.cursors.remove(&cursor.0).map(drop).ok_or_else(|| no_cursor(cursor))
+        let closed = self.cursors.remove(&cursor.0).ok_or_else(|| no_cursor(cursor))?;
+        self.held.close(&closed);
+        Ok(())
     }
 
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed> {
@@ -366,6 +421,7 @@ impl EngineCalls for RemoteCalls<'_> {
 
     fn end_transaction(&mut self, end: TransactionEnd) -> SqlResult<()> {
         self.cursors.clear();
+        self.held.give_back(self.held.bytes);
         self.types.clear();
         self.nothing(Letter::EndTransaction(end))
     }

@@ -26,11 +26,45 @@ pub(crate) struct SessionSequences(RefCell<SequenceValues>);
 struct SequenceValues {
     by_sequence: HashMap<u32, i64>,
     last: Option<u32>,
-    /// Values that the statement under way has obtained, in order, and the number of them that it has reused after a
-    /// wait.
-    given: HashMap<u32, (Vec<i64>, usize)>,
+    /// Values that the statement under way has obtained, by sequence.
+    given: HashMap<u32, Repeated<i64>>,
     /// Values that the statement has set sequences to, likewise.
-    set: HashMap<u32, (Vec<SequenceValue>, usize)>,
+    set: HashMap<u32, Repeated<SequenceValue>>,
+    /// True while statements repeat an undone one in parts.
+    is_repeating: bool,
+}
+
+/// Values of a statement in order, which it reuses when it begins again.
+#[derive(Debug)]
+struct Repeated<T> {
+    values: Vec<T>,
+    /// Number of values that the statement has used so far.
+    used: usize,
+    /// Number of values that earlier parts have used.
+    before: usize,
+}
+
+impl<T> Default for Repeated<T> {
+    fn default() -> Repeated<T> {
+        Repeated { values: Vec::new(), used: 0, before: 0 }
+    }
+}
+
+impl<T> Repeated<T> {
+    /// Begins the next part.
+    fn go_on(&mut self) {
+        self.before = self.used;
+    }
+
+    /// Begins the part again.
+    fn begin_again(&mut self) {
+        self.used = self.before;
+    }
+
+    /// Begins with the first value.
+    fn repeat(&mut self) {
+        (self.used, self.before) = (0, 0);
+    }
 }
 
 impl SessionSequences {
@@ -42,6 +76,11 @@ impl SessionSequences {
     /// Begins a statement.
     pub(crate) fn begin(&self) {
         let mut got = self.0.borrow_mut();
+        if got.is_repeating {
+            got.given.values_mut().for_each(Repeated::go_on);
+            got.set.values_mut().for_each(Repeated::go_on);
+            return;
+        }
         if !got.given.is_empty() {
             got.given.clear();
         }
@@ -53,14 +92,27 @@ impl SessionSequences {
     /// Restarts a statement after its wait: it reuses the values obtained before.
     pub(crate) fn begin_again(&self) {
         let mut got = self.0.borrow_mut();
-        got.given.values_mut().for_each(|(_, used)| *used = 0);
-        got.set.values_mut().for_each(|(_, used)| *used = 0);
+        got.given.values_mut().for_each(Repeated::begin_again);
+        got.set.values_mut().for_each(Repeated::begin_again);
+    }
+
+    /// Lets the next statements together repeat the one that has ended, and was undone.
+    pub(crate) fn repeat(&self) {
+        let mut got = self.0.borrow_mut();
+        got.is_repeating = true;
+        got.given.values_mut().for_each(Repeated::repeat);
+        got.set.values_mut().for_each(Repeated::repeat);
+    }
+
+    /// Ends the repetition.
+    pub(crate) fn end_repeat(&self) {
+        self.0.borrow_mut().is_repeating = false;
     }
 
     /// Sets a sequence, unless the statement did so before its wait: others may have taken values since.
     fn set(&self, sequence: &Arc<Sequence>, value: SequenceValue) {
         let mut got = self.0.borrow_mut();
-        let (values, used) = got.set.entry(sequence.oid).or_default();
+        let Repeated { values, used, .. } = got.set.entry(sequence.oid).or_default();
         if values.get(*used) != Some(&value) {
             *sequence.value.locked() = value;
             if values.len() < GIVEN_MAX {
@@ -76,7 +128,7 @@ impl SessionSequences {
 
     fn next(&self, sequence: &Arc<Sequence>) -> SqlResult<i64> {
         let mut got = self.0.borrow_mut();
-        let (values, used) = got.given.entry(sequence.oid).or_default();
+        let Repeated { values, used, .. } = got.given.entry(sequence.oid).or_default();
         let value = match values.get(*used) {
             Some(value) => *value,
             None => {

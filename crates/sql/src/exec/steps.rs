@@ -2,8 +2,8 @@
 
 use super::code::{CodeCalls, CodeCursor};
 use super::{Flow, RowStack, Run};
-use catalog::Routine;
-use procs::{EngineCalls, Executed, StatementHandle, TableHandle};
+use catalog::{Module, Routine};
+use procs::{Artifact, EngineCalls, Executed, StatementHandle, TableHandle};
 use query::plan::RoutineCall;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::collections::HashMap;
@@ -54,16 +54,22 @@ impl Run<'_> {
         arguments
     }
 
-    /// Makes one call of code as a statement. Counts rows down from `left`.
+    /// Makes one call of code as a statement. Counts rows down from `left`. The code has begun with the module `begun`,
+    /// and its handles are numbers of that manifest.
+    ///
+    /// # Errors
+    /// `55000`: the module is another now. Those of the call.
     pub(crate) fn code_step(
         &self,
         routine: &Routine,
+        begun: &Arc<Module>,
         call: &StepCall,
         left: &mut Option<u64>,
     ) -> SqlResult<StepAnswer> {
         let (module, _) =
             routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a step of a routine in SQL"))?;
         let code = self.env.code.module(module, self.catalog, self.path, self.env)?;
+        check_same(begun, code.module(), routine)?;
         let mut calls = CodeCalls {
             run: self,
             code: &code,
@@ -80,6 +86,24 @@ impl Run<'_> {
         *left = calls.rows_left;
         Ok(answer)
     }
+}
+
+/// Checks that a module still has the manifest and the code with which a procedure began: between its transactions no
+/// lock keeps others from replacing it.
+///
+/// # Errors
+/// `55000`
+fn check_same(begun: &Arc<Module>, now: &Arc<Module>, routine: &Routine) -> SqlResult<()> {
+    let digest = |module: &Module| {
+        let (level, _) = routine.level()?;
+        module.artifact(level.artifact()).map(Artifact::digest)
+    };
+    if Arc::ptr_eq(begun, now) || begun.manifest == now.manifest && digest(begun) == digest(now) {
+        return Ok(());
+    }
+    let message = format!("module \"{}\" has changed", now.name);
+    let detail = "It was replaced after the procedure had begun.";
+    Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).detail(detail))
 }
 
 impl CodeCalls<'_, '_> {

@@ -1,9 +1,11 @@
-//! Run of a query on other threads, from the view of the session that waits for it: as analytics, or by rows for a cursor.
+//! Run of a query or a procedure on other threads, from the view of the session that waits for it: as analytics, by rows
+//! for a cursor, or by the letters of code.
 //!
 //! **Invariant:** a run ends exactly once; later ends are ignored.
 
 use super::stream::CAPACITY;
 use crate::exec::StatementCode;
+use crate::exec::remote::Mailbox;
 use engine::Wake;
 use locked::Locked;
 use query::analytics::{AnalyticsAnswer, AnalyticsPlan, AnalyticsRun, AnalyticsStart};
@@ -23,6 +25,8 @@ pub struct Analysis {
     rows: OnceLock<Arc<Stream<ResultPiece>>>,
     /// Stored code that it calls.
     code: OnceLock<Arc<StatementCode>>,
+    /// Place of the letters, if it is a procedure.
+    letters: Option<Arc<Mailbox>>,
     /// True if its path is settled: the query does not begin again, though no row has come.
     is_settled: bool,
 }
@@ -45,9 +49,17 @@ impl Analysis {
         (Arc::new(Analysis { run, rows, is_settled: true, ..Analysis::default() }), stream)
     }
 
-    /// Returns a wait for a letter of a procedure's code, which a cancel ends by this run.
-    pub(super) fn of_procedure(run: Arc<dyn AnalyticsRun>) -> Arc<Analysis> {
-        Arc::new(Analysis { run: OnceLock::from(run), ..Analysis::default() })
+    /// Returns the run of a procedure's code from its begin to its end. Only a cancel ends it; its session waits for
+    /// letters meanwhile.
+    pub(super) fn of_procedure(letters: Arc<Mailbox>) -> Arc<Analysis> {
+        let run = OnceLock::from(Arc::clone(&letters) as Arc<dyn AnalyticsRun>);
+        Arc::new(Analysis { run, letters: Some(letters), ..Analysis::default() })
+    }
+
+    /// Returns true if there is something to take for the session before the run ends: rows or a letter.
+    fn has_more(&self) -> bool {
+        self.rows.get().is_some_and(|rows| !rows.is_empty())
+            || self.letters.as_ref().is_some_and(|letters| letters.has_letter())
     }
 
     /// Starts the plan, which may call this code. Called once.
@@ -129,10 +141,13 @@ impl Analysis {
         self.state().is_over
     }
 
-    /// Calls `wake` when the run ends or rows arrive; at once, if that has happened.
+    /// Calls `wake` when the run ends, or when rows or a letter arrive; at once, if that has happened.
     pub fn on_ready(&self, wake: Arc<dyn Wake>) {
         if let Some(rows) = self.rows.get() {
             rows.on_ready(Arc::clone(&wake));
+        }
+        if let Some(letters) = &self.letters {
+            letters.on_letter(Arc::clone(&wake));
         }
         let mut state = self.state();
         if state.is_over {
@@ -143,10 +158,10 @@ impl Analysis {
         }
     }
 
-    /// Blocks the thread until the run ends or rows arrive. For ordinary threads only, never for workers.
+    /// Blocks the thread until the run ends, or rows or a letter arrive. For ordinary threads only, never for workers.
     pub fn wait(&self) {
         self.on_ready(Arc::new(ThreadWake(thread::current())));
-        while !self.is_ready() && self.rows.get().is_none_or(|rows| rows.is_empty()) {
+        while !self.is_ready() && !self.has_more() {
             thread::park();
         }
     }

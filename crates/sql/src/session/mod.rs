@@ -92,6 +92,7 @@ pub struct Database {
     time: TimeSource,
     cursor_threads: Arc<cursor_run::SessionThreads>,
     procedure_threads: Arc<cursor_run::SessionThreads>,
+    ending_procedures: Arc<procedure::EndingProcedures>,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.
@@ -319,6 +320,8 @@ pub struct Session {
     analysis: queries::AnalysisGuard,
     /// Procedure that runs on a thread of its own.
     procedure: Option<procedure::ProcedureRun>,
+    /// True while statements repeat in parts one that was undone.
+    is_repeating: bool,
     /// Destination for the rows of the next portal.
     destination: Destination,
     /// EXPLAIN ANALYZE under way.
@@ -418,6 +421,7 @@ impl Database {
             sleeper: sleeps::SessionSleep::new(self.time.clone()),
             analysis: queries::AnalysisGuard::default(),
             procedure: None,
+            is_repeating: false,
             destination: Destination::Whole,
             explaining: None,
             copying: None,
@@ -489,6 +493,7 @@ impl Session {
             Ok(Step::Done(_)) => {
                 self.running = None;
                 self.end_timer();
+                self.end_repeat();
                 statement.settle();
                 statement.runs.fetch_add(1, Ordering::Relaxed);
             }

@@ -27,7 +27,7 @@ pub enum Step {
 pub enum Parked {
     /// Lock.
     Lock(Ticket),
-    /// End or rows of its own analytical run.
+    /// End or rows of its own analytical run, or a letter of its procedure.
     Analysis(Arc<Analysis>),
     /// Rows of a cursor's run; the time limit of the statement.
     Rows(Arc<Analysis>, Option<Instant>),

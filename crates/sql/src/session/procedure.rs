@@ -2,10 +2,11 @@
 //!
 //! A procedure runs as a statement until its code ends the transaction for the first time. It is undone then, and begins
 //! again on a thread of its own, whose calls the session makes as statements: see `exec::remote`. Nothing was committed
-//! before, so nothing is done twice. The session remembers such procedures, and runs them so at once.
+//! before, and effects that no rollback undoes (values of sequences, session-level advisory locks, signals) are not
+//! repeated up to that end, so nothing is done twice. The database remembers such procedures, and runs them so at once.
 //!
 //! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
-//! call, which begins again after it.
+//! call, which begins again after it. A cancel finds the run from before the thread starts to its end, so one is enough.
 
 use super::action::ProcedureCall;
 use super::analysis::Analysis;
@@ -15,26 +16,63 @@ use super::{Database, Outcome, Parked, Session, Step};
 use crate::context::check_notices;
 use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
 use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
-use catalog::{Routine, RoutineResult};
-use engine::Wake;
+use catalog::{Module, Routine, RoutineResult};
 use procs::TransactionEnd;
-use query::analytics::AnalyticsAnswer;
 use query::plan::RoutineCall;
 use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
-use statement::stack;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use types::datum::Datum;
 
 /// Greatest number of threads of procedures that end transactions in a server.
 const THREADS_MAX: usize = 512;
+/// Number of times that calls meet new definitions before the session gives way to others on its thread.
+const MOVES_MAX: usize = 16;
+/// Greatest number of procedures that are known to end transactions.
+const ENDING_MAX: usize = 1_024;
+/// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and run
+/// on the thread of its session.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Procedures that have ended transactions: for each remainder of OIDs the address of the latest, which stands for its
+/// version. The address of one that is gone may become that of another, which then runs on a thread of its own at once;
+/// that is slower, and no less right. Sessions read it at each `CALL`, so it has no lock.
+#[derive(Debug)]
+pub(super) struct EndingProcedures([AtomicUsize; ENDING_MAX]);
+
+impl Default for EndingProcedures {
+    fn default() -> EndingProcedures {
+        EndingProcedures([const { AtomicUsize::new(0) }; ENDING_MAX])
+    }
+}
+
+impl EndingProcedures {
+    fn place(&self, procedure: &Arc<Routine>) -> Option<(&AtomicUsize, usize)> {
+        self.0.get(procedure.oid as usize % ENDING_MAX).map(|place| (place, Arc::as_ptr(procedure).addr()))
+    }
+
+    fn has(&self, procedure: &Arc<Routine>) -> bool {
+        self.place(procedure).is_some_and(|(place, address)| place.load(Relaxed) == address)
+    }
+
+    fn note(&self, procedure: &Arc<Routine>) {
+        if let Some((place, address)) = self.place(procedure) {
+            place.store(address, Relaxed);
+        }
+    }
+}
 
 /// Procedure that runs on a thread of its own.
 pub(super) struct ProcedureRun {
     mailbox: Arc<Mailbox>,
+    /// Run by which a cancel finds the code.
+    analysis: Arc<Analysis>,
     routine: Arc<Routine>,
+    /// Module whose code runs.
+    module: Arc<Module>,
     returns_row: bool,
     /// Call of the code that has waited, and is to be made again.
     call: Option<StepCall>,
@@ -48,15 +86,6 @@ impl Drop for ProcedureRun {
     /// Ends the code, unless it has ended.
     fn drop(&mut self) {
         self.mailbox.end();
-    }
-}
-
-/// Ends the wait for a letter.
-struct LetterWake(Arc<Analysis>);
-
-impl Wake for LetterWake {
-    fn wake(&self) {
-        self.0.end(Ok(AnalyticsAnswer::default()), false);
     }
 }
 
@@ -90,7 +119,7 @@ impl Session {
     pub(super) fn call(&mut self, given: StatementRun<'_>, procedure: &ProcedureCall) -> SqlResult<Step> {
         let call = procedure.call().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a CALL of no procedure"))?;
         let may_end = may_end_transactions(&call.routine) && !self.is_in_block();
-        if may_end && self.env.code.ends_transactions(call.routine.oid) {
+        if may_end && self.database.ending_procedures.has(&call.routine) {
             return self.call_apart(given, call, procedure.returns_row);
         }
         let ran = self.run(given.values, RunNeeds::of(given.bound), |run| match run.collect(&procedure.rows) {
@@ -100,6 +129,7 @@ impl Session {
                 }
                 run.txn.take_back();
                 run.env.code.drop_notices_after(0);
+                drop(run.env.take_asked());
                 Ok(None)
             }
             rows => rows.map(Some),
@@ -107,10 +137,28 @@ impl Session {
         self.step_of(ran, given, |session, rows| match rows {
             Some(rows) => Ok(called(rows, procedure.returns_row)),
             None => {
-                session.env.code.note_ending(call.routine.oid);
+                session.database.ending_procedures.note(&call.routine);
+                session.begin_repeat();
                 session.call_apart(given, call, procedure.returns_row)
             }
         })
+    }
+
+    /// Lets the next statements together repeat the one that has ended, and was undone.
+    fn begin_repeat(&mut self) {
+        self.is_repeating = true;
+        self.numbers.repeat();
+        self.advised.repeat();
+        self.env.repeat();
+    }
+
+    /// Ends such a repetition, if there is one.
+    pub(super) fn end_repeat(&mut self) {
+        if std::mem::take(&mut self.is_repeating) {
+            self.numbers.end_repeat();
+            self.advised.end_repeat();
+            self.env.end_repeat();
+        }
     }
 
     /// Runs a procedure on a thread of its own.
@@ -126,22 +174,29 @@ impl Session {
         let seen = self.see_now();
         let env = self.env_at(self.env.statement_us);
         let mailbox = Mailbox::new(self.time.clone(), self.deadline, env.code.clock());
+        let analysis = Analysis::of_procedure(Arc::clone(&mailbox));
+        self.analysis.0.set(Some(Arc::clone(&analysis)));
+        // A cancel that came between the arguments and this found nothing else.
+        self.planning.check()?;
         let remote = RemoteProcedure::new(routine, arguments, (env, &seen.state, &seen.path), &mailbox)?;
+        let module = Arc::clone(remote.module());
         let end = ThreadEnd(Arc::clone(&mailbox), Some(place));
         let work = move || {
             let _end = end;
-            // As deep as what it calls may be, it fits.
-            stack::on_large(|| remote.run());
+            remote.run();
         };
         let procedure = ProcedureRun {
             mailbox,
+            analysis,
             routine: Arc::clone(routine),
+            module,
             returns_row,
             call: None,
             rows_left: routine.isolation.limits.rows,
             notices: 0,
         };
-        let started = thread::Builder::new().name("procedure".to_owned()).spawn(work);
+        let thread = thread::Builder::new().name("procedure".to_owned()).stack_size(STACK_BYTES);
+        let started = thread.spawn(work);
         started.map_err(|error| {
             SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a procedure cannot get a thread: {error}"))
         })?;
@@ -150,20 +205,9 @@ impl Session {
 
     /// Waits for the next letter of a procedure. A cancel ends the wait, and the code.
     fn await_letter(&mut self, procedure: ProcedureRun) -> Step {
-        let analysis = match self.analysis.0.get() {
-            Some(analysis) => analysis,
-            None => self.new_wait(&procedure),
-        };
-        procedure.mailbox.on_letter(Arc::new(LetterWake(Arc::clone(&analysis))));
+        let analysis = Arc::clone(&procedure.analysis);
         self.procedure = Some(procedure);
         Step::Parked(Parked::Analysis(analysis))
-    }
-
-    /// Begins a wait, by which a cancel reaches the procedure from now on.
-    fn new_wait(&mut self, procedure: &ProcedureRun) -> Arc<Analysis> {
-        let analysis = Analysis::of_procedure(Arc::clone(&procedure.mailbox) as _);
-        self.analysis.0.set(Some(Arc::clone(&analysis)));
-        analysis
     }
 
     /// Continues a procedure: makes its calls until it has no more, or one of them waits.
@@ -171,26 +215,17 @@ impl Session {
         let Some(mut procedure) = self.procedure.take() else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "no procedure to continue"));
         };
-        if procedure.call.is_none()
-            && let Some(analysis) = self.analysis.0.get()
-        {
-            match analysis.take() {
-                None => {
-                    self.procedure = Some(procedure);
-                    return Ok(Step::Parked(Parked::Analysis(analysis)));
-                }
-                Some(result) => {
-                    self.new_wait(&procedure);
-                    result?;
-                }
-            }
-        }
         self.clock.enter(Stage::Run);
         let routine = Arc::clone(&procedure.routine);
+        let mut moves = 0;
         loop {
             let letter = match procedure.call.take() {
+                // A cancel ends the wait of the call itself.
                 Some(call) => Some(Letter::Call(call)),
-                None => procedure.mailbox.letter(),
+                None => {
+                    procedure.analysis.take().transpose()?;
+                    procedure.mailbox.letter()
+                }
             };
             let Some(letter) = letter else { return Ok(self.await_letter(procedure)) };
             let answered = match letter {
@@ -207,8 +242,15 @@ impl Session {
             };
             match answered.map_err(|error| of_code(error, &routine))? {
                 RunOutcome::Done(answer) => procedure.mailbox.answer(answer),
-                // The call is made again, by the present definitions.
-                RunOutcome::Moved => {}
+                // The call is made again, by the present definitions, but not for ever on this thread.
+                RunOutcome::Moved if moves < MOVES_MAX => {
+                    moves += 1;
+                    procedure.analysis.take().transpose()?;
+                }
+                RunOutcome::Moved => {
+                    self.procedure = Some(procedure);
+                    return Ok(Step::Parked(Parked::Elsewhere));
+                }
                 RunOutcome::Parked(parked) => {
                     self.procedure = Some(procedure);
                     return Ok(Step::Parked(parked));
@@ -219,15 +261,23 @@ impl Session {
 
     /// Makes a call of the code. If it waits, it is kept.
     fn answer(&mut self, procedure: &mut ProcedureRun, call: StepCall) -> SqlResult<RunOutcome<StepAnswer>> {
-        let (routine, left) = (Arc::clone(&procedure.routine), procedure.rows_left);
+        let (routine, module, left) =
+            (Arc::clone(&procedure.routine), Arc::clone(&procedure.module), procedure.rows_left);
+        let analysis = Arc::clone(&procedure.analysis);
         let ran = self.run(&[], RunNeeds::Call, |run| {
+            // A later cancel finds the statement in the engine.
+            if analysis.is_ready() {
+                return Err(SqlError::from(engine::Error::Cancelled));
+            }
             let mut left = left;
-            let answer = run.code_step(&routine, &call, &mut left)?;
+            let answer = run.code_step(&routine, &module, &call, &mut left)?;
             Ok((answer, left))
         })?;
         Ok(match ran {
             RunOutcome::Done((answer, left)) => {
                 procedure.rows_left = left;
+                // The code's own account has the rows from now on.
+                self.env.holdings.forget_results();
                 RunOutcome::Done(answer)
             }
             RunOutcome::Moved => {
@@ -244,6 +294,7 @@ impl Session {
     /// Ends the transaction within a procedure, and begins another with the same characteristics.
     fn end_within(&mut self, end: TransactionEnd) -> SqlResult<RunOutcome<StepAnswer>> {
         let (modes, hinted) = (self.settings.characteristics(), self.hinted);
+        self.end_repeat();
         self.end(end == TransactionEnd::Commit)?;
         self.hinted = hinted;
         self.open_implicit();

@@ -52,6 +52,7 @@ impl Database {
             time: TimeSource::system(),
             cursor_threads: Arc::default(),
             procedure_threads: Arc::default(),
+            ending_procedures: Arc::default(),
         }
     }
 

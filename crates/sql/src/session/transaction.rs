@@ -174,6 +174,7 @@ impl Session {
             let _ = self.end(false);
         }
         self.has_timer = true;
+        self.end_repeat();
         self.advised.undo();
         self.waiting = None;
         self.notices.clear();
@@ -184,6 +185,7 @@ impl Session {
     pub fn fail(&mut self) {
         self.end_copy();
         self.end_timer();
+        self.end_repeat();
         self.procedure = None;
         self.forget_analysis();
         if self.block != TransactionBlock::None {

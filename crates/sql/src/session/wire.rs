@@ -266,8 +266,10 @@ pub struct Canceller(
 impl Canceller {
     /// Cancels the statement under way, if there is one, with `57014`, together with the rest of its message.
     pub fn cancel(&self) {
-        self.0.cancel();
+        // A call of a procedure looks whether the run is canceled after it has begun in the engine: it meets this cancel, or
+        // the next.
         self.1.cancel();
+        self.0.cancel();
         self.2.cancel();
         self.3.cancel();
         self.4.iter().for_each(|preparation| preparation.cancel());
