@@ -367,8 +367,10 @@ fn cancels_timeouts_and_limits_end_the_code() {
     let session = &mut support::connect(&database);
     for round in 0..20 {
         let (canceller, is_over) = (session.canceller(), Arc::new(AtomicBool::new(false)));
-        let over = Arc::clone(&is_over);
+        let (over, mut other) = (Arc::clone(&is_over), support::connect(&database));
         let cancelling = thread::spawn(move || {
+            // A cancel before the first commit would leave nothing.
+            while text(&mut other, "select count(*) from accounts where id = 300") != "1" {}
             thread::sleep(Duration::from_micros(300 * (round + 20)));
             // The first may come before the statement begins.
             while !over.load(SeqCst) {

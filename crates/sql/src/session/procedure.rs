@@ -6,7 +6,7 @@
 //! repeated up to that end, so nothing is done twice. The database remembers such procedures, and runs them so at once.
 //!
 //! **Invariant:** the transaction belongs to the session alone, and ends between two statements. Each wait is that of one
-//! call, which begins again after it. A cancel finds the run from before the thread starts to its end, so one is enough.
+//! call, which begins again after it. A cancel finds the run from before the thread starts to its end: one is enough.
 
 use super::action::ProcedureCall;
 use super::analysis::Analysis;
@@ -33,8 +33,8 @@ const THREADS_MAX: usize = 512;
 const MOVES_MAX: usize = 16;
 /// Greatest number of procedures that are known to end transactions.
 const ENDING_MAX: usize = 1_024;
-/// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and run
-/// on the thread of its session.
+/// Stack of such a thread: that of the server's threads, on which the code begins. Its calls are parsed, planned and
+/// run on the thread of its session.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Procedures that have ended transactions: for each remainder of OIDs the address of the latest, which stands for its
