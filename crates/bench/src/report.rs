@@ -6,11 +6,13 @@
 
 mod chart;
 mod machine;
+mod numbers;
 mod output;
 mod table;
 
 pub use chart::{BarChart, Chart, LineChart, PercentileChart, StackChart};
 pub use machine::Machine;
+pub use numbers::{geometric_mean, median};
 pub use output::Output;
 pub use table::{TextTable, number};
 

@@ -11,7 +11,6 @@ mod connections;
 pub mod fronts;
 mod load;
 pub(crate) mod mixed;
-pub(crate) mod numbers;
 mod pgbench;
 pub(crate) mod postgres;
 pub(crate) mod processes;

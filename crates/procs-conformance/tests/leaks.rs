@@ -19,6 +19,9 @@ fn rounds(level: Level) -> u32 {
     if level == Level::Gvisor { 100 } else { 500 }
 }
 
+/// Calls of an invocation: more than any worker makes before it is killed.
+const CALLS: i64 = 1 << 40;
+
 /// Descriptors, mappings, threads and children of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holdings {
@@ -92,6 +95,15 @@ fn groups() -> Vec<String> {
 }
 
 /// Returns the descriptions of sandboxes that this process has left.
+/// Flag that is set at the end of a scope, however it ends.
+struct SetAtEnd<'f>(&'f AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 fn sandboxes() -> usize {
     let name = format!("overtake-gvisor-{}-", std::process::id());
     let is_ours = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&name);
@@ -129,7 +141,7 @@ fn main() {
         for channel in runtime.level().channels() {
             let subject = Subject::new(runtime.level(), *channel, &program, &manifest);
             let run = || {
-                let result = subject.run("many_calls", 1_000_000, Limits::default(), &mut engine(Kind::Int8.into()));
+                let result = subject.run("many_calls", CALLS, Limits::default(), &mut engine(Kind::Int8.into()));
                 let error = result.expect_err("it is killed");
                 assert_eq!(error.state().0, "38000", "{error:?}");
             };
@@ -137,8 +149,8 @@ fn main() {
                 let is_over = AtomicBool::new(false);
                 thread::scope(|scope| {
                     scope.spawn(|| kill_children(&is_over, wait_bits(runtime.level())));
+                    let _over = SetAtEnd(&is_over);
                     (0..rounds).for_each(|_| run());
-                    is_over.store(true, Relaxed);
                 });
             };
             killed(20);

@@ -214,11 +214,11 @@ mod tests {
         run.tell(&session, MemoryUse::Sorts, 0);
         let mut kept = vec![vec![0_u8; 1 << 20]; 3];
         run.tell(&session, MemoryUse::Sorts, 0);
-        let [_, sorts, ..] = session.bytes();
+        let sorts = session.bytes()[MemoryUse::Sorts as usize];
         assert!((3 << 20..4 << 20).contains(&sorts), "{sorts}");
         kept.pop();
         run.tell(&session, MemoryUse::Results, 1 << 19);
-        let less = i64::try_from(session.bytes()[0]).unwrap_or_default();
+        let less = i64::try_from(session.bytes()[MemoryUse::Results as usize]).unwrap_or_default();
         assert_eq!(less, 0, "nothing is less than nothing");
         run.go_on(0);
         drop(run);

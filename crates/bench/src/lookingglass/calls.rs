@@ -4,8 +4,8 @@
 //! machine does meanwhile is in all of them. A figure is the median of its blocks' means.
 
 use super::code::{self, CodePlace};
+use crate::report::median;
 use crate::report::{Report, TextTable, number};
-use crate::wire::numbers::median;
 use anyhow::Context;
 use engine::{Engine, EngineConfig};
 use host::stop::Stop;

@@ -4,8 +4,8 @@
 //! that what the machine does meanwhile is in both. Nothing is on a wire.
 
 use super::calls::execute;
+use crate::report::median;
 use crate::report::{Report, TextTable, number};
-use crate::wire::numbers::median;
 use anyhow::Context;
 use engine::{Begin, Engine, EngineConfig, SessionOptions};
 use host::stop::Stop;

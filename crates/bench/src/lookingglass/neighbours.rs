@@ -1,8 +1,8 @@
 //! Load of the machine, time that the host of the virtual machine took, and the cost of waking a thread.
 
 use crate::report::Report;
+use crate::report::median;
 use crate::wire::mixed::host::steal_of;
-use crate::wire::numbers::median;
 use anyhow::Context;
 use preempt::os;
 use std::fs;

@@ -2,8 +2,8 @@
 
 use super::drive::{Driven, Work};
 use super::rungs::Rung;
+use crate::report::median;
 use crate::report::{Report, StackChart, TextTable, number};
-use crate::wire::numbers::median;
 use crate::wire::servers::MeasuredServer;
 
 /// Rung of one server, in all rounds.

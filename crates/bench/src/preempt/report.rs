@@ -5,8 +5,8 @@ use super::phase::PhaseResult;
 use super::variant::Variant;
 use crate::delivery::SignalAlone;
 use crate::mixed::Tally;
+use crate::report::median;
 use crate::report::{PercentileChart, Report, TextTable, number};
-use crate::wire::numbers::median;
 use sched::{Policy, Start};
 use stage::Histogram;
 

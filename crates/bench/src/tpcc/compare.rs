@@ -1,7 +1,7 @@
 //! Comparisons: two sides that take turns.
 
 use super::part::{self, TpccConfig, TpccEngine};
-use crate::report::{Report, TextTable, number};
+use crate::report::{Report, TextTable, median, number};
 use engine::Isolation;
 use stage::Histogram;
 use std::collections::BTreeMap;
@@ -22,11 +22,6 @@ pub fn processor_seconds(slice: Duration) -> f64 {
     let two = f64::from(TWO);
     let turns = f64::from(PAIRS) * ((1.0 + two) + (two + two));
     turns * slice.as_secs_f64() + (1.0 + 3.0 * two) * WARM_UP.as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Compares two warehouses on two workers with one on one, in the full mix, by wall time.
@@ -59,7 +54,7 @@ pub fn scaling(report: &mut Report, bench: &TpccConfig<'_>, slice: Duration) -> 
     report.table(table);
     one.check(bench)?;
     two.check(bench)?;
-    report.figure("tpcc.scaling_2", median(times));
+    report.figure("tpcc.scaling_2", median(&times));
     report.figure("tpcc.scaling_2_aborts", aborts as f64);
     Ok(())
 }
@@ -128,6 +123,6 @@ pub fn isolation(report: &mut Report, bench: &TpccConfig<'_>, slice: Duration) -
         report.figure(format!("tpcc.{name}_aborts"), aborts as f64);
     }
     report.table(table);
-    report.figure("tpcc.serializable_times", median(times));
+    report.figure("tpcc.serializable_times", median(&times));
     Ok(())
 }

@@ -3,9 +3,9 @@
 //! **Invariant:** each transaction of a run is in the histogram, from pgbench's log of single transactions; a run with an
 //! aborted client or a failed transaction is an error.
 
-use super::numbers::median;
 use super::postgres::{Folder, Programs};
 use super::servers::MeasuredServer;
+use crate::report::median;
 use anyhow::{Context, bail, ensure};
 use host::stop::Stop;
 use preempt::os;

@@ -18,9 +18,9 @@ pub use pipelined::new_order as pipelined_new_order;
 pub use statements::Statements;
 pub use transactions::{Failure, TpccOutcome, attempt, retried, retrying};
 
-use super::numbers::median;
 use super::servers::{MeasuredServer, ServerChoice};
 use crate::arguments::PhaseDuration;
+use crate::report::median;
 use crate::report::{BarChart, Machine, Report, TextTable, number};
 use clap::Args;
 use drive::Driven;

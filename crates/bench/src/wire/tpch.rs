@@ -12,9 +12,9 @@ mod data;
 pub use data::load;
 
 use super::client::{Control, TextRows};
-use super::numbers::{geometric_mean, median};
 use super::servers::{MeasuredServer, ServerChoice};
 use crate::report::{Machine, Report, TextTable, number};
+use crate::report::{geometric_mean, median};
 use crate::tpch::duck::Duck;
 use anyhow::Context;
 use clap::Args;

@@ -6,13 +6,13 @@
 //!
 //! **Invariant:** all ways take turns, round by round, on one cluster with one set of tables.
 
-use super::super::numbers::median;
 use super::super::pgbench::{self, PgbenchScript, Protocol};
 use super::super::postgres::Programs;
 use super::super::servers::{MeasuredServer, postgres};
 use super::gate;
 use super::real::load::CLIENTS;
 use super::real::setups::{self, SetupWork};
+use crate::report::median;
 use crate::report::{BarChart, Report, TextTable, number};
 use anyhow::Context;
 use host::stop::Stop;

@@ -3,11 +3,11 @@
 //! **Invariant:** a ratio is of the same run, transaction and kind of client: beside analytics to idle of the same
 //! server, or Overtake's to PostgreSQL's beside as many sessions. The reported value of several runs is the median.
 
-use super::super::numbers::median;
 use super::MixedArguments;
 use super::host::{HostSample, NetworkSample};
 use super::phases::{PhaseRun, PhaseRuns};
 use super::urgent::UrgentKind;
+use crate::report::median;
 use crate::report::{PercentileChart, Report, TextTable, number};
 use stage::{Histogram, Quantiles};
 

@@ -1,4 +1,4 @@
-//! Small sums over the results of several servers.
+//! Sums over the results of several rounds or servers.
 
 /// Returns the middle value, or the mean of both middle ones; NaN if there are no values, which a report refuses as a
 /// figure.
