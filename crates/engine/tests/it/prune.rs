@@ -71,6 +71,7 @@ fn compare_scan(snapshot: &Arc<Snapshot>, table: &Arc<Table>, state: &State, ids
     assert_eq!(seen, expected);
 }
 
+#[allow(clippy::large_enum_variant, reason = "there are few of them, in a test")]
 enum View<'e> {
     Txn(Txn<'e>),
     Snapshot(Arc<Snapshot>),

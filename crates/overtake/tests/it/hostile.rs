@@ -35,6 +35,22 @@ enum Allowed {
 
 use Allowed::{Fails, Nothing, NothingBeyondProcess};
 
+/// Answers of code that has got nothing.
+const NOTHING: [&str; 3] = ["finds nothing", "is refused", "limited"];
+const SUCCEEDS: &str = "**succeeds**";
+
+impl Allowed {
+    /// Returns true if a cell of the table is an allowed outcome at a level.
+    fn has(&self, level: &str, cell: &str) -> bool {
+        let (states, may_get_nothing) = match self {
+            Fails(states) => (states, false),
+            Nothing(states) | NothingBeyondProcess(states) => (states, true),
+        };
+        let may_succeed = matches!(self, NothingBeyondProcess(_)) && level == "process";
+        states.contains(&cell) || (may_get_nothing && NOTHING.contains(&cell)) || (may_succeed && cell == SUCCEEDS)
+    }
+}
+
 /// Name of the attack in the code, words for the table, and outcome.
 const ATTACKS: &[(&str, &str, Allowed)] = &[
     ("row", "reads a row without the right to", Fails(&["42501"])),
@@ -66,29 +82,13 @@ const ATTACKS: &[(&str, &str, Allowed)] = &[
 /// # Panics
 /// If the outcome is not allowed.
 fn cell(name: &str, level: &str, allowed: &Allowed, outcome: &Result<String, String>) -> String {
-    let (states, may_get): (&[&str], bool) = match allowed {
-        Fails(states) => {
-            let error = outcome.as_ref().expect_err(&format!("{name} at {level} must fail"));
-            assert!(states.contains(&error.as_str()), "{name} at {level}: {error}");
-            return format!("{error}");
-        }
-        Nothing(states) => (states, false),
-        NothingBeyondProcess(states) => (states, level == "process"),
+    let cell = match outcome {
+        Ok(told) if told == "got it" => SUCCEEDS,
+        Ok(told) => told,
+        Err(state) => state,
     };
-    match outcome {
-        Ok(told) if told == "got it" => {
-            assert!(may_get, "{name} at {level}");
-            "**succeeds**".to_owned()
-        }
-        Ok(told) => {
-            assert!(["finds nothing", "is refused", "limited"].contains(&told.as_str()), "{name} at {level}: {told}");
-            told.clone()
-        }
-        Err(state) => {
-            assert!(states.contains(&state.as_str()), "{name} at {level}: {state}");
-            state.clone()
-        }
-    }
+    assert!(allowed.has(level, cell), "{name} at {level}: {cell}");
+    cell.to_owned()
 }
 
 /// Writes the project, and installs its module.
@@ -176,8 +176,11 @@ fn compare(levels: &[String], rows: &[Vec<String>]) {
         let Some(column) = header.iter().position(|name| name == level) else {
             panic!("{PAGE} lacks {level}: run this test with OVERTAKE_BLESS=1");
         };
-        for (row, written) in rows.iter().zip(&written) {
-            assert_eq!(row[at + 1], written[column], "{}, {level}: run this test with OVERTAKE_BLESS=1", row[0]);
+        // Which of several ends an attack comes to depends on the machine: on its control groups, for instance.
+        for ((row, written), (_, _, allowed)) in rows.iter().zip(&written).zip(ATTACKS) {
+            assert_eq!(row[0], written[0], "run this test with OVERTAKE_BLESS=1");
+            let is_so = row[at + 1] == written[column] || allowed.has(level, &written[column]);
+            assert!(is_so, "{}, {level}: {written:?}: run this test with OVERTAKE_BLESS=1", row[0]);
         }
     }
 }
