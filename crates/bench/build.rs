@@ -35,7 +35,12 @@ fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, B
     let rustc = |arguments: &[&str]| -> Result<bool, Box<dyn Error>> {
         let common =
             ["--edition", "2024", "--target", target, "-C", "opt-level=3", "-C", "panic=abort", "-C", "strip=symbols"];
-        Ok(Command::new(rustc).args(common).args(arguments).output()?.status.success())
+        let mut command = Command::new(rustc);
+        if !target.starts_with("wasm32") {
+            // A virtual machine without a kernel has no loader.
+            command.args(["-C", "target-feature=+crt-static"]);
+        }
+        Ok(command.args(common).args(arguments).output()?.status.success())
     };
     let library = out.join(format!("libguest-{target}.rlib"));
     let (library, made) = (library.to_string_lossy(), made.to_string_lossy());
