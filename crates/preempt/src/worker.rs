@@ -259,18 +259,22 @@ pub fn totals() -> InterruptCounters {
         deferred_ns_max: ENDED[5].load(Relaxed),
         deferred_ns_sum: ENDED[6].load(Relaxed),
     };
-    workers().fold(ended, |sum, worker| {
-        let counters = worker.counters();
+    workers().fold(ended, |sum, worker| sum.plus(&worker.counters()))
+}
+
+impl InterruptCounters {
+    /// Returns the sums of these counts and others, and the longer of both waits.
+    pub fn plus(&self, other: &InterruptCounters) -> InterruptCounters {
         InterruptCounters {
-            polled: sum.polled + counters.polled,
-            signalled: sum.signalled + counters.signalled,
-            deferred: sum.deferred + counters.deferred,
-            signals: sum.signals + counters.signals,
-            landed_in_region: sum.landed_in_region + counters.landed_in_region,
-            deferred_ns_max: sum.deferred_ns_max.max(counters.deferred_ns_max),
-            deferred_ns_sum: sum.deferred_ns_sum + counters.deferred_ns_sum,
+            polled: self.polled + other.polled,
+            signalled: self.signalled + other.signalled,
+            deferred: self.deferred + other.deferred,
+            signals: self.signals + other.signals,
+            landed_in_region: self.landed_in_region + other.landed_in_region,
+            deferred_ns_max: self.deferred_ns_max.max(other.deferred_ns_max),
+            deferred_ns_sum: self.deferred_ns_sum + other.deferred_ns_sum,
         }
-    })
+    }
 }
 
 /// Counts of workers that ended, in the order of the fields of [`InterruptCounters`].

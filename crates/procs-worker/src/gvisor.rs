@@ -97,7 +97,7 @@ impl Drop for Folder {
 /// `runsc` of this machine.
 #[derive(Debug)]
 pub(crate) struct Runsc {
-    /// Its file.
+    /// Program file.
     pub(crate) file: Arc<File>,
     /// Folder of all sandboxes.
     folder: ServerFolder,
@@ -110,7 +110,7 @@ pub(crate) struct SandboxRoot(Folder);
 /// Sandbox that is about to be created.
 #[derive(Debug)]
 pub(crate) struct SandboxOrder {
-    /// Its folder, with its description and its state.
+    /// Folder with the description and the state of the sandbox.
     pub(crate) folder: Folder,
     /// Arguments of `runsc`.
     pub(crate) arguments: Vec<CString>,

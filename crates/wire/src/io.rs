@@ -124,45 +124,32 @@ impl Io for UnixStream {
     }
 }
 
-impl Io for TlsStream<Box<dyn Io>> {
-    fn transport(&self) -> Transport {
-        Transport::Tls
-    }
+/// Both ends of TLS lie above a stream alike, and the library has a type for each.
+macro_rules! io_over_tls {
+    ($($stream:ty),*) => {$(
+        impl Io for $stream {
+            fn transport(&self) -> Transport {
+                Transport::Tls
+            }
 
-    fn limit_silence(&self, limit: Option<Duration>) {
-        self.get_ref().0.limit_silence(limit);
-    }
+            fn limit_silence(&self, limit: Option<Duration>) {
+                self.get_ref().0.limit_silence(limit);
+            }
 
-    fn peer(&self) -> Peer {
-        self.get_ref().0.peer()
-    }
+            fn peer(&self) -> Peer {
+                self.get_ref().0.peer()
+            }
 
-    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
-        let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
-        Ok(self)
-    }
+            fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
+                let plain = self.get_mut().0;
+                *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
+                Ok(self)
+            }
+        }
+    )*};
 }
 
-impl Io for tokio_rustls::client::TlsStream<Box<dyn Io>> {
-    fn transport(&self) -> Transport {
-        Transport::Tls
-    }
-
-    fn limit_silence(&self, limit: Option<Duration>) {
-        self.get_ref().0.limit_silence(limit);
-    }
-
-    fn peer(&self) -> Peer {
-        self.get_ref().0.peer()
-    }
-
-    fn settled(mut self: Box<Self>, stay: Stay) -> io::Result<Box<dyn Io>> {
-        let plain = self.get_mut().0;
-        *plain = mem::replace(plain, Box::new(tokio::io::empty())).settled(stay)?;
-        Ok(self)
-    }
-}
+io_over_tls!(TlsStream<Box<dyn Io>>, tokio_rustls::client::TlsStream<Box<dyn Io>>);
 
 /// Placeholder for a stream that is elsewhere at the moment.
 impl Io for Empty {

@@ -253,7 +253,7 @@ impl PhaseResult {
         self.low_runs += other.low_runs;
         self.low_time.add(&other.low_time);
         self.counters = self.counters.plus(&other.counters);
-        self.interrupts = plus(self.interrupts, other.interrupts);
+        self.interrupts = self.interrupts.plus(&other.interrupts);
         for (mine, other) in self.versions_dead_max.iter_mut().zip(other.versions_dead_max) {
             *mine = (*mine).max(other);
         }
@@ -301,19 +301,6 @@ fn since(now: preempt::InterruptCounters, before: preempt::InterruptCounters) ->
         landed_in_region: now.landed_in_region - before.landed_in_region,
         deferred_ns_max: now.deferred_ns_max,
         deferred_ns_sum: now.deferred_ns_sum - before.deferred_ns_sum,
-    }
-}
-
-/// Returns the sums of the interrupts of two phases.
-fn plus(one: preempt::InterruptCounters, other: preempt::InterruptCounters) -> preempt::InterruptCounters {
-    preempt::InterruptCounters {
-        polled: one.polled + other.polled,
-        signalled: one.signalled + other.signalled,
-        deferred: one.deferred + other.deferred,
-        signals: one.signals + other.signals,
-        landed_in_region: one.landed_in_region + other.landed_in_region,
-        deferred_ns_max: one.deferred_ns_max.max(other.deferred_ns_max),
-        deferred_ns_sum: one.deferred_ns_sum + other.deferred_ns_sum,
     }
 }
 

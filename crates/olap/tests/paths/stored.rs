@@ -98,7 +98,7 @@ fn server() -> (Server, Arc<Numbers>) {
     (server, numbers)
 }
 
-/// What a query gives on one path: its rows in order, or its error.
+/// Outcome of a query on one path: its rows in order, or its error.
 fn on(server: &mut Server, path: &str, text: &str) -> Result<Vec<Vec<Option<String>>>, String> {
     server.run(&format!("set overtake.path = {path}")).unwrap();
     let given = server.run(text);

@@ -54,6 +54,23 @@ pub(crate) struct CodeCursor {
     pub(super) rows: VecDeque<Box<[Datum]>>,
 }
 
+impl CodeCursor {
+    /// Passes this number of rows to `each`, or fewer if it breaks: the row at which it does so stays. Gives the bytes of
+    /// each row that has gone to `freed`. Returns true if no row is left.
+    pub(super) fn pass(&mut self, count: u32, each: &mut EachRow<'_>, mut freed: impl FnMut(usize)) -> SqlResult<bool> {
+        for _ in 0..count {
+            let Some(row) = self.rows.front() else { break };
+            pulse::tick(pulse::ITEM)?;
+            if each(row)?.is_break() {
+                return Ok(false);
+            }
+            freed(bytes_of(row));
+            self.rows.pop_front();
+        }
+        Ok(self.rows.is_empty())
+    }
+}
+
 impl Run<'_> {
     /// Runs the code of a routine for one row of arguments.
     pub(super) fn called_code(
@@ -367,16 +384,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
 
     fn next(&mut self, cursor: CursorHandle, count: u32, each: &mut EachRow<'_>) -> SqlResult<bool> {
         let open = self.cursors.get_mut(&cursor.0).ok_or_else(|| no_cursor(cursor))?;
-        for _ in 0..count {
-            let Some(row) = open.rows.front() else { break };
-            pulse::tick(pulse::ITEM)?;
-            if each(row)?.is_break() {
-                return Ok(false);
-            }
-            self.run.give_back(MemoryUse::Results, bytes_of(row));
-            open.rows.pop_front();
-        }
-        let is_over = open.rows.is_empty();
+        let is_over = open.pass(count, each, |bytes| self.run.give_back(MemoryUse::Results, bytes))?;
         if is_over {
             self.cursors.remove(&cursor.0);
         }

@@ -393,16 +393,7 @@ impl EngineCalls for RemoteCalls<'_> {
 
     fn next(&mut self, cursor: CursorHandle, count: u32, each: &mut EachRow<'_>) -> SqlResult<bool> {
         let open = self.cursors.get_mut(&cursor.0).ok_or_else(|| no_cursor(cursor))?;
-        for _ in 0..count {
-            let Some(row) = open.rows.front() else { break };
-            pulse::tick(pulse::ITEM)?;
-            if each(row)?.is_break() {
-                return Ok(false);
-            }
-            self.held.give_back(bytes_of(row));
-            open.rows.pop_front();
-        }
-        let is_over = open.rows.is_empty();
+        let is_over = open.pass(count, each, |bytes| self.held.give_back(bytes))?;
         if is_over {
             self.cursors.remove(&cursor.0);
         }

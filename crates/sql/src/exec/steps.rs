@@ -23,7 +23,7 @@ pub(crate) enum StepCall {
     Execute { statement: StatementHandle, parameters: Vec<Datum> },
 }
 
-/// What the types are of that code asks for.
+/// Thing whose types code asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the calls")]
 pub(crate) enum TypesOf {
