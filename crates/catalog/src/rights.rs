@@ -276,6 +276,11 @@ pub fn role_named(roles: &Roles, name: &str) -> u32 {
     if name.is_empty() { OWNER } else { roles.oid_of(name).unwrap_or(crate::acl::PUBLIC_ROLE) }
 }
 
+/// Returns the tenant of a session's role, by the OID of a role.
+pub fn tenant_of(roles: &Roles, name: &str) -> u32 {
+    if name.is_empty() { OWNER } else { roles.tenant_of(name).unwrap_or(crate::acl::PUBLIC_ROLE) }
+}
+
 /// Returns the error for a missing privilege.
 pub fn denied(word: &str, name: &str) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied for {word} {name}"))

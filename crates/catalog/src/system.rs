@@ -154,7 +154,7 @@ pub const OF_SEQUENCE: [(&str, Kind); 3] =
     [("last_value", Kind::Int8), ("log_cnt", Kind::Int8), ("is_called", Kind::Bool)];
 
 /// Definitions of the tables of the schema `overtake` that the server does not add.
-fn own_tables() -> [ProvidedTable; 4] {
+fn own_tables() -> [ProvidedTable; 5] {
     let modules = ProvidedTable::new(
         "modules",
         "Code that routines run, one row for each artifact of a module.",
@@ -202,7 +202,15 @@ fn own_tables() -> [ProvidedTable; 4] {
             ),
         ],
     );
-    [locks_table(), modules, levels, routines]
+    let tenants = ProvidedTable::new(
+        "tenants",
+        "Tenants, whose stored code shares no instance, memory and limit with that of others.",
+        &[
+            ("role", Kind::Text, "Name of a role."),
+            ("tenant", Kind::Text, "Role that is its tenant: the role itself, unless TENANT names another."),
+        ],
+    );
+    [locks_table(), modules, levels, routines, tenants]
 }
 
 /// Definition of `overtake.locks`.

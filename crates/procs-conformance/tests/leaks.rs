@@ -14,9 +14,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use types::Kind;
 
-/// Returns the number of invocations over each channel. A sandbox takes a quarter of a second to start.
-fn rounds(level: Level) -> u32 {
-    if level == Level::Gvisor { 100 } else { 500 }
+/// Returns the number of workers that are killed at a level.
+fn kills(level: Level) -> u32 {
+    match level {
+        Level::Native | Level::Wasm => 0,
+        Level::Process => 10_000,
+        Level::Container => 2_000,
+        // They start more slowly: a sandbox takes a quarter of a second.
+        Level::Gvisor | Level::Vm => 200,
+    }
 }
 
 /// Calls of an invocation: more than any worker makes before it is killed.
@@ -94,7 +100,6 @@ fn groups() -> Vec<String> {
     all
 }
 
-/// Returns the descriptions of sandboxes that this process has left.
 /// Flag that is set at the end of a scope, however it ends.
 struct SetAtEnd<'f>(&'f AtomicBool);
 
@@ -104,6 +109,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
+/// Returns the number of descriptions of sandboxes that this process has left.
 fn sandboxes() -> usize {
     let name = format!("overtake-gvisor-{}-", std::process::id());
     let is_ours = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&name);
@@ -157,7 +163,7 @@ fn main() {
             thread::sleep(Duration::from_millis(50));
             let before = settle(None);
             let begin = Instant::now();
-            let rounds = rounds(runtime.level());
+            let rounds = kills(runtime.level()) / runtime.level().channels().len() as u32;
             killed(rounds);
             let each = begin.elapsed() / rounds;
             let after = settle(Some(before));

@@ -42,7 +42,7 @@ impl Tenants {
         let mut counts = self.counts.locked_anyway();
         let count = counts.entry(tenant).or_default();
         if self.share <= *count {
-            return Err(ends::exhausted("wasm instances of one role", self.share as usize));
+            return Err(ends::exhausted("wasm instances of one tenant", self.share as usize));
         }
         *count += 1;
         Ok(TenantPlace { tenants: Arc::clone(self), tenant })

@@ -83,6 +83,8 @@ pub struct Role {
     pub connections_max: i32,
     /// Verifier of the password, as PostgreSQL writes it; without one, no password is right.
     pub password: Option<String>,
+    /// Tenant of the role's stored code; `None` if the role is a tenant of its own.
+    pub tenant: Option<u32>,
     /// True if the password has expired (`VALID UNTIL`).
     pub is_expired: bool,
     /// Settings by `ALTER ROLE SET`.
@@ -103,6 +105,7 @@ impl Default for Role {
             member_of: Vec::new(),
             connections_max: -1,
             password: None,
+            tenant: None,
             is_expired: false,
             settings: Vec::new(),
             settings_in: HashMap::new(),
@@ -222,6 +225,11 @@ impl Roles {
     /// Returns the OID of the role of this name.
     pub fn oid_of(&self, name: &str) -> Option<u32> {
         self.read().roles.get(name).map(|role| role.oid)
+    }
+
+    /// Returns the OID of the tenant of the role of this name: the role's own, unless `TENANT` names another.
+    pub fn tenant_of(&self, name: &str) -> Option<u32> {
+        self.read().roles.get(name).map(|role| role.tenant.unwrap_or(role.oid))
     }
 
     /// Returns the name of the role with this OID.

@@ -3,12 +3,16 @@
 //! A server that listens by `overtake.listen_shared` takes such clients. The stream is an ordinary one of tokio, so a
 //! driver that takes any stream works over it. With tokio-postgres:
 //!
-//! ```ignore
+//! ```no_run
+//! # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
 //! let stream = overtake_client::connect("/run/overtake/shared").await?;
 //! let mut config = tokio_postgres::Config::new();
 //! config.user("postgres").dbname("postgres");
 //! let (client, connection) = config.connect_raw(stream, tokio_postgres::NoTls).await?;
 //! tokio::spawn(connection);
+//! # drop(client);
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! A request to cancel needs a stream of its own, for `CancelToken::cancel_query_raw`.

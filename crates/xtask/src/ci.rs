@@ -47,6 +47,10 @@ const TOOLS: &[(&str, &str)] = &[
     ("etcd", "etcd-server"),
 ];
 
+/// gVisor, whose `runsc` a level of isolation runs. Go's module proxy has it; Debian's package is older than the platform
+/// `systrap`.
+const RUNSC: &str = "gvisor.dev/gvisor/runsc@v0.0.0-20250523182742-eede7a881b20";
+
 /// Seeds of random queries and of random texts before a merge. Nightly runs take another one each day.
 const SEEDS: (u64, u64) = (23, 6);
 
@@ -127,6 +131,16 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Returns the folder of programs that are compiled for the tests.
+fn tools() -> PathBuf {
+    target().join("tools")
+}
+
+/// Returns the file of gVisor's `runsc`.
+fn runsc() -> PathBuf {
+    std::env::var_os("OVERTAKE_RUNSC").map_or_else(|| tools().join("runsc"), PathBuf::from)
+}
+
 /// Returns the days since 1970.
 fn days() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -195,6 +209,7 @@ impl CiReport {
             .env("CARGO_TERM_COLOR", "never")
             // A test that cannot run here fails instead of being skipped.
             .env("OVERTAKE_CI", "1")
+            .env("OVERTAKE_RUNSC", runsc())
             .current_dir(root())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -235,7 +250,7 @@ impl CiReport {
         Ok(())
     }
 
-    /// Installs the programs that are missing.
+    /// Installs the programs that are missing, and compiles the one that no package has.
     fn install_tools(&mut self) -> anyhow::Result<()> {
         let is_here = |program: &str| {
             let path = std::env::var_os("PATH").unwrap_or_default();
@@ -244,9 +259,19 @@ impl CiReport {
         let missing: Vec<&str> =
             TOOLS.iter().filter(|(program, _)| !is_here(program)).map(|(_, package)| *package).collect();
         if missing.is_empty() {
-            println!("all are here");
-            return Ok(());
+            println!("all packages are here");
+        } else {
+            self.install_packages(&missing)?;
         }
+        if !runsc().is_file() {
+            let folder = tools().display().to_string();
+            self.command(&["go", "install", RUNSC].map(str::to_owned), &[("GOBIN", &folder)])?;
+        }
+        Ok(())
+    }
+
+    /// Installs packages of Debian.
+    fn install_packages(&mut self, missing: &[&str]) -> anyhow::Result<()> {
         let words = |line: &str| -> Vec<String> {
             let is_root = rustix::process::geteuid().is_root();
             let line = if is_root { line.to_owned() } else { format!("sudo {line}") };

@@ -106,6 +106,8 @@ pub enum RoleOptionChange {
     ConnectionLimit(i32),
     /// `PASSWORD`; `None` removes it.
     Password(Option<String>),
+    /// `TENANT`, with the name of a role; `None` for `NOTENANT`.
+    Tenant(Option<String>),
     /// Right that superusers have, and that no other role can get.
     OfSuperusers(&'static str),
 }
@@ -311,6 +313,7 @@ impl RoleChanger<'_> {
                         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
                     }
                 }
+                self.check_no_tenants(names)?;
                 for name in names {
                     if let Some(oid) = self.roles.oid_of(name) {
                         self.put(name, None);
@@ -323,6 +326,22 @@ impl RoleChanger<'_> {
                 self.set(role.as_deref(), database.as_deref(), setting.as_deref(), value.as_deref())
             }
         }
+    }
+
+    /// Fails if a role that stays belongs to the tenant of one that is dropped.
+    fn check_no_tenants(&self, dropped: &[String]) -> SqlResult<()> {
+        for name in dropped {
+            let Some(oid) = self.roles.oid_of(name) else { continue };
+            let stays = |other: &String| !dropped.contains(other);
+            let of_tenant = |(other, role): (String, Role)| (role.tenant == Some(oid) && stays(&other)).then_some(other);
+            let left: Vec<String> = self.roles.all().into_iter().filter_map(of_tenant).collect();
+            if !left.is_empty() {
+                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+                let detail: Vec<String> = left.iter().map(|other| format!("role {other} belongs to its tenant")).collect();
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail.join("\n")));
+            }
+        }
+        Ok(())
     }
 
     fn role(&self, name: &str) -> SqlResult<Role> {
@@ -399,6 +418,13 @@ impl RoleChanger<'_> {
                 // Checked when the other options have been applied.
                 RoleOptionChange::OfSuperusers(_) => {}
                 RoleOptionChange::Password(password) => role.password.clone_from(password),
+                RoleOptionChange::Tenant(_) if !own.is_superuser => {
+                    return Err(denied("must be superuser to change the tenant of a role"));
+                }
+                RoleOptionChange::Tenant(None) => role.tenant = None,
+                RoleOptionChange::Tenant(Some(name)) => {
+                    role.tenant = Some(self.roles.oid_of(name).ok_or_else(|| missing(name))?);
+                }
             }
         }
         for option in options {

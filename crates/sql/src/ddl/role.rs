@@ -107,13 +107,13 @@ fn changes(binder: &Binder<'_>, options: &[(RoleOption, Span)], is_new: bool) ->
             return Err(binder.at_place(error, *span));
         }
         said.push(kind);
-        changes.extend(change_of(option, is_new)?);
+        changes.extend(change_of(binder, option, is_new)?);
     }
     Ok(changes)
 }
 
 /// Returns the change that an option makes; `None` if the option denies an attribute that no role has here.
-fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionChange>> {
+fn change_of(binder: &Binder<'_>, option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionChange>> {
     let of_superusers = |word: &'static str| match is_new {
         true => Err(SqlError::unsupported(word)),
         false => Ok(Some(RoleOptionChange::OfSuperusers(word))),
@@ -126,6 +126,7 @@ fn change_of(option: &RoleOption, is_new: bool) -> SqlResult<Option<RoleOptionCh
         RoleOption::Login(may) => RoleOptionChange::Login(*may),
         RoleOption::ConnectionLimit(limit) => RoleOptionChange::ConnectionLimit(*limit),
         RoleOption::Password(password) => RoleOptionChange::Password(password.as_deref().map(str::to_owned)),
+        RoleOption::Tenant(tenant) => RoleOptionChange::Tenant(tenant.as_ref().map(|role| known(binder, role))),
         // Memberships are no attributes of the role itself.
         RoleOption::InRoles(_) | RoleOption::Members(_) | RoleOption::Admins(_) => return Ok(None),
         RoleOption::BypassRls(false) | RoleOption::Replication(false) => return Ok(None),

@@ -10,7 +10,7 @@
 use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
 use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
-use catalog::rights::role_named;
+use catalog::rights;
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
@@ -157,10 +157,10 @@ impl Run<'_> {
     }
 }
 
-/// Returns the owner of instances: the current role.
+/// Returns the owner of instances: the tenant of the current role.
 pub(super) fn tenant_of(env: &Env) -> Tenant {
     let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-    Tenant(roles.map_or(catalog::OWNER, |roles| role_named(roles, &env.user)))
+    Tenant(roles.map_or(catalog::OWNER, |roles| rights::tenant_of(roles, &env.user)))
 }
 
 /// Adds the routine to an error of its code.

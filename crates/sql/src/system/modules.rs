@@ -1,4 +1,5 @@
-//! Stored code and its isolation: `overtake.modules`, `overtake.isolation_levels`, `overtake.isolated_routines`.
+//! Stored code and its isolation: `overtake.modules`, `overtake.isolation_levels`, `overtake.isolated_routines`,
+//! `overtake.tenants`.
 
 use super::{SystemContext, SystemRows, array, int, oid, or_null, reg, text, yes};
 use procs::{Availability, Channel};
@@ -10,6 +11,7 @@ pub(super) fn filled(name: &str) -> Option<super::TableFill> {
         "modules" => Some(modules),
         "isolation_levels" => Some(levels),
         "isolated_routines" => Some(routines),
+        "tenants" => Some(tenants),
         _ => None,
     }
 }
@@ -71,6 +73,20 @@ fn routines(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<
             ("memory_limit", int(limits.memory as i64)),
             ("row_limit", or_null(limits.rows, |rows| int(rows as i64))),
         ]);
+    }
+    Ok(())
+}
+
+/// Adds the rows of `overtake.tenants`: all roles but the predefined ones.
+fn tenants(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
+    let roles = &source.snapshot.roles;
+    for (name, role) in roles.all() {
+        if settings::roles::is_predefined(role.oid) {
+            continue;
+        }
+        // The role of a tenant cannot be dropped while others belong to it.
+        let tenant = role.tenant.and_then(|oid| roles.name_of(oid));
+        rows.add([("role", text(&name)), ("tenant", text(tenant.as_deref().unwrap_or(&name)))]);
     }
     Ok(())
 }

@@ -617,6 +617,8 @@ pub enum RoleOption {
     Members(Vec<RoleName>),
     /// `ADMIN`: members with the admin option.
     Admins(Vec<RoleName>),
+    /// Tenant of the role, which is a role; `None` for `NOTENANT`. PostgreSQL does not have this option.
+    Tenant(Option<RoleName>),
     /// Options that are not supported here: the feature's name.
     Unsupported(&'static str),
 }

@@ -172,6 +172,8 @@ impl Parser<'_> {
                     "noreplication" => RoleOption::Replication(false),
                     "bypassrls" => RoleOption::BypassRls(true),
                     "nobypassrls" => RoleOption::BypassRls(false),
+                    "tenant" => RoleOption::Tenant(Some(self.role_name()?)),
+                    "notenant" => RoleOption::Tenant(None),
                     other => {
                         let message = format!("unrecognized role option \"{other}\"");
                         let error = SqlError::new(SqlState::SYNTAX_ERROR, message);

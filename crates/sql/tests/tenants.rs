@@ -1,0 +1,130 @@
+//! Goal: tenants share no instance of stored code, and roles of one tenant do. Method: a runtime whose instances return
+//! their own number, in sessions that change their role.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use engine::{Engine, EngineConfig};
+use procs::{
+    Artifact, Availability, Channel, EngineCalls, Instance, Invocation, Level, Limits, Program, Runtime, Runtimes, Tenant,
+};
+use sql::session::{Database, Session};
+use statement::SqlResult;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use types::Datum;
+
+/// Instances that were opened: the tenant of each.
+#[derive(Debug, Default)]
+struct Opened {
+    count: AtomicI32,
+    tenants: Mutex<Vec<u32>>,
+}
+
+#[derive(Clone, Debug)]
+struct Numbering(Arc<Opened>);
+
+struct Numbered(i32);
+
+impl Runtime for Numbering {
+    fn level(&self) -> Level {
+        Level::Wasm
+    }
+
+    fn availability(&self) -> Availability {
+        Availability::Ready
+    }
+
+    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl Program for Numbering {
+    fn open(&self, tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        self.0.tenants.lock().unwrap().push(tenant.0);
+        Ok(Box::new(Numbered(self.0.count.fetch_add(1, Relaxed) + 1)))
+    }
+}
+
+impl Instance for Numbered {
+    fn invoke(&mut self, invocation: &Invocation<'_>, _engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
+        Ok(invocation.rows.iter().map(|_| vec![Datum::Int4(self.0)]).collect())
+    }
+
+    fn is_reusable(&self) -> bool {
+        true
+    }
+}
+
+/// Server with a function `which()`, the number of the instance that runs it.
+fn begin() -> (Arc<Opened>, Session) {
+    let opened = Arc::new(Opened::default());
+    let runtimes = Runtimes::new(vec![Arc::new(Numbering(Arc::clone(&opened)))]);
+    let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(Arc::new(runtimes));
+    let mut admin = support::connect(&database);
+    for statement in [
+        "create module m manifest $$overtake 1\nentry which$$ artifact wasm 'AA=='",
+        "create function which() returns int language wasm as 'm'",
+        "create role acme",
+        "create role ann tenant acme",
+        "create role bob tenant acme",
+        "create role eve",
+    ] {
+        support::run(&mut admin, statement).unwrap();
+    }
+    (opened, admin)
+}
+
+fn which(admin: &mut Session, role: &str) -> i32 {
+    support::run(admin, &format!("set role {role}")).unwrap();
+    let rows = support::run(admin, "select which()").unwrap();
+    support::run(admin, "reset role").unwrap();
+    match rows[0][0] {
+        Datum::Int4(number) => number,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn instances_are_of_one_tenant() {
+    let (opened, mut admin) = begin();
+    let ann = which(&mut admin, "ann");
+    assert_eq!(which(&mut admin, "ann"), ann);
+    assert_eq!(which(&mut admin, "bob"), ann, "both belong to acme");
+    assert_eq!(which(&mut admin, "acme"), ann, "the role is of its own tenant");
+    let eve = which(&mut admin, "eve");
+    assert_ne!(eve, ann);
+    support::run(&mut admin, "alter role bob notenant").unwrap();
+    let bob = which(&mut admin, "bob");
+    assert!(bob != ann && bob != eve);
+    support::run(&mut admin, "alter role eve tenant acme").unwrap();
+    assert_eq!(which(&mut admin, "eve"), ann);
+    let tenants = opened.tenants.lock().unwrap();
+    assert_eq!(tenants.len(), 3);
+    assert!(tenants[0] != tenants[1] && tenants[1] != tenants[2] && tenants[2] != tenants[0]);
+}
+
+#[test]
+fn only_superusers_change_tenants() {
+    let (_, mut admin) = begin();
+    let mut refused = |statement: &str, wanted: &str| {
+        let error = support::run(&mut admin, statement).unwrap_err();
+        assert_eq!(format!("{} {}", error.state(), error.message()), wanted, "{statement}");
+        let _ = support::run(&mut admin, "reset role");
+    };
+    refused("alter role ann tenant nobody", "42704 role \"nobody\" does not exist");
+    refused("alter role ann tenant acme notenant", "42601 conflicting or redundant options");
+    refused("drop role acme", "2BP01 role \"acme\" cannot be dropped because some objects depend on it");
+    let mut ran = |statement: &str| support::run(&mut admin, statement).map(drop);
+    ran("create role clerk createrole").unwrap();
+    ran("set role clerk").unwrap();
+    let error = ran("alter role ann tenant eve").unwrap_err();
+    assert_eq!(error.state().0, "42501");
+    assert_eq!(ran("create role zoe tenant eve").unwrap_err().state().0, "42501");
+    ran("reset role").unwrap();
+    // Together with those that belong to it, a tenant can go.
+    ran("drop role acme, ann, bob").unwrap();
+}
