@@ -8,7 +8,8 @@ mod support;
 
 use engine::{Engine, EngineConfig};
 use procs::{
-    Artifact, Availability, Channel, EngineCalls, Instance, Invocation, Level, Limits, Program, Runtime, Runtimes, Tenant,
+    Artifact, Availability, Channel, EngineCalls, Instance, Invocation, Level, Limits, Program, Runtime, Runtimes,
+    Tenant,
 };
 use sql::session::{Database, Session};
 use statement::SqlResult;

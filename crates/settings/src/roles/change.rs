@@ -333,11 +333,13 @@ impl RoleChanger<'_> {
         for name in dropped {
             let Some(oid) = self.roles.oid_of(name) else { continue };
             let stays = |other: &String| !dropped.contains(other);
-            let of_tenant = |(other, role): (String, Role)| (role.tenant == Some(oid) && stays(&other)).then_some(other);
+            let of_tenant =
+                |(other, role): (String, Role)| (role.tenant == Some(oid) && stays(&other)).then_some(other);
             let left: Vec<String> = self.roles.all().into_iter().filter_map(of_tenant).collect();
             if !left.is_empty() {
                 let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-                let detail: Vec<String> = left.iter().map(|other| format!("role {other} belongs to its tenant")).collect();
+                let detail: Vec<String> =
+                    left.iter().map(|other| format!("role {other} belongs to its tenant")).collect();
                 return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail.join("\n")));
             }
         }
