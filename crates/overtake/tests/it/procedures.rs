@@ -354,7 +354,66 @@ SELECT checked(-1);
 SELECT asynchronous();
 ";
 
-const TYPESCRIPT_EXPECTED: &str = "TODO
+const TYPESCRIPT_EXPECTED: &str = "CALL alternate(6);
+OK
+
+SELECT id, v FROM item ORDER BY id;
+id|v
+0|0
+2|4
+4|16
+(3 rows)
+
+BEGIN;
+OK
+
+CALL alternate(2);
+ERROR:  2D000: invalid transaction termination
+
+ROLLBACK;
+OK
+
+SELECT total(3);
+total
+1: 4/2
+(1 row)
+
+SELECT label(n) FROM (VALUES (1::bigint), (2), (NULL)) AS t(n);
+label
+<1 Odd>
+<2 Even>
+NULL
+(3 rows)
+
+SELECT twice(-12.345), twice(1e30), tomorrow('2026-12-31'), backwards('{1,NULL,3}'), half(0.5);
+twice|twice|tomorrow|backwards|half
+-24.690|2000000000000000000000000000000|2027-01-01|{3,NULL,1}|0.25
+(1 row)
+
+SELECT shout('häß 😀'), flipped('\\x00ff10'), hours(36), broken();
+shout|flipped|hours|broken
+😀 SSÄH|\\xff00ef|36:00:00|half a pair: �
+(1 row)
+
+SELECT sum(n), sum(area) FROM squares(5000);
+sum|sum
+12502500|41679167500
+(1 row)
+
+SELECT checked(1);
+WARNING:  looking at 1
+checked
+1
+(1 row)
+
+SELECT checked(-1);
+WARNING:  looking at -1
+ERROR:  22003: n is negative
+DETAIL:  It is -1.
+HINT:  Give another.
+
+SELECT asynchronous();
+ERROR:  0A000: asynchronous code in a stored procedure is not supported
 ";
 
 /// Goal: TypeScript gives the same in WebAssembly and by Node.js. Method: one project with what the language and the
