@@ -21,7 +21,8 @@
 //
 // Node.js cannot wake a server that sleeps on shared memory; the channel unix_socket is the faster one.
 
-import { ANSWER, Closed, type Exchange, FAIL, INVOKE, type Message, READY, RETURN, WasmChannel, files, open } from "./overtake/channels";
+import { ANSWER, FAIL, INVOKE, READY, RETURN } from "./overtake/channels";
+import { Closed, type Exchange, type Message, WasmChannel, files, open } from "./overtake/channels";
 import { AREA_BYTES, Reader, type Row, SqlError, type Value, WASM, Writer, decode, encode } from "./overtake/wire";
 
 export { AREA_BYTES, Decimal, Literal, Moment, type Row, SqlError, Uuid, type Value } from "./overtake/wire";

@@ -102,7 +102,8 @@ impl Language {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
             Language::TypeScript => {
-                "\n-- Node.js needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container only:\n\
+                "\n-- Node.js needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container\n\
+                 -- only:\n\
                  -- ALTER PROCEDURE transfer\n\
                  --     SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
             }
