@@ -2,7 +2,7 @@
 
 use crate::language::Language;
 use crate::project::Project;
-use crate::sections::custom_section;
+use crate::sections::{MANIFEST, custom_section};
 use crate::tools::{find, make_executable, run};
 use crate::{java, python, typescript};
 use anyhow::{Context, bail};
@@ -14,8 +14,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Section of a wasm module with its manifest.
-const SECTION: &str = "overtake.manifest";
 /// Target of Rust's wasm modules.
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
@@ -78,7 +76,7 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
         Language::AssemblyScript => {
             (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly alone".to_owned()))
         }
-        Language::TypeScript => (no_wasm("TypeScript"), typescript(directory, &exec)?),
+        Language::TypeScript => typescript(directory, &wasm, &exec)?,
         Language::C => (c_wasm(directory, &wasm)?, c_exec(directory, &exec)?),
         Language::Python => (no_wasm("Python"), script(&python::joined(directory)?, &exec)?),
         Language::Java => (no_wasm("Java"), script(&java::joined(directory)?, &exec)?),
@@ -118,7 +116,7 @@ fn guest(language: Language, exec: &MaybeBuilt) -> anyhow::Result<MaybeBuilt> {
 
 /// Reads the manifest: from the executable, else from the wasm module, else from a file beside the code.
 fn manifest(directory: &Path, built: &BuiltModule) -> anyhow::Result<String> {
-    let section = built.artifact(ArtifactKind::Wasm).and_then(|wasm| custom_section(&wasm.bytes, SECTION));
+    let section = built.artifact(ArtifactKind::Wasm).and_then(|wasm| custom_section(&wasm.bytes, MANIFEST));
     let bytes = match (section, built.artifact(ArtifactKind::Exec)) {
         (Some(section), _) => section.to_vec(),
         (None, Some(exec)) => run(Command::new(fs::canonicalize(&exec.path)?).arg("--manifest"))?,
@@ -202,16 +200,24 @@ fn assemblyscript(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
     Ok(Ok(wasm.to_owned()))
 }
 
-fn typescript(directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
+fn typescript(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
+    let missing = |reason: String| Ok((Err(reason.clone()), Err(reason)));
     if find("node").is_none() {
-        return Ok(Err("node is not installed".to_owned()));
+        return missing("node is not installed".to_owned());
     }
     let compiler = match npm_compiler(directory, "tsc")? {
         Ok(compiler) => compiler,
-        Err(reason) => return Ok(Err(reason)),
+        Err(reason) => return missing(reason),
     };
+    let folder = directory.join("build/js");
+    // What an earlier version has compiled is no part of this one.
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
     run(Command::new(compiler).current_dir(directory))?;
-    script(&typescript::joined(&directory.join("build/js"))?, exec)
+    let program = typescript::joined(&folder)?;
+    let exec = script(&format!("{}{program}", typescript::FIRST), exec)?;
+    Ok((typescript::wasm(&program, wasm)?, exec))
 }
 
 /// Returns the sources in C of a folder.

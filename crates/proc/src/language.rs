@@ -12,7 +12,7 @@ pub enum Language {
     /// AssemblyScript, a strict subset of TypeScript: a wasm module.
     #[value(name = "assemblyscript")]
     AssemblyScript,
-    /// TypeScript: a program for Node.js.
+    /// TypeScript: a wasm module with a JavaScript engine, and a program for Node.js.
     #[value(name = "typescript")]
     TypeScript,
     /// C: a static executable, and a wasm module where clang or zig is installed.
@@ -57,11 +57,12 @@ impl Language {
         Language::ALL.into_iter().find(|language| directory.join(language.main_file()).is_file())
     }
 
-    /// Returns the SQL language of the example's entries: that of the artifact which can always be built.
+    /// Returns the SQL language of the example's entries: `wasm` if there is such an artifact without other compilers
+    /// than the language's own.
     pub(crate) fn sql_language(self) -> &'static str {
         match self {
-            Language::Rust | Language::AssemblyScript => "wasm",
-            Language::TypeScript | Language::C | Language::Python | Language::Java => "exec",
+            Language::Rust | Language::AssemblyScript | Language::TypeScript => "wasm",
+            Language::C | Language::Python | Language::Java => "exec",
         }
     }
 
@@ -83,15 +84,28 @@ impl Language {
         }
     }
 
+    /// Returns the parameters besides the level with which programs of the language run there.
+    pub(crate) fn parameters(self, level: Level) -> &'static str {
+        match (self, level) {
+            (Language::TypeScript, Level::Wasm) => ", channel = 'direct'",
+            (Language::TypeScript, Level::Container) => ", channel = 'unix_socket', memory_limit = '512MB'",
+            (Language::TypeScript, Level::Native | Level::Process | Level::Gvisor | Level::Vm)
+            | (
+                Language::Rust | Language::AssemblyScript | Language::C | Language::Python | Language::Java,
+                Level::Native | Level::Wasm | Level::Process | Level::Container | Level::Gvisor | Level::Vm,
+            ) => "",
+        }
+    }
+
     /// Returns SQL that the example's entries need besides their signatures.
     pub(crate) fn settings(self) -> &'static str {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
             Language::TypeScript => {
-                "\n-- Node needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container only.\n\
-                 ALTER PROCEDURE transfer\n    \
-                 SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n\
-                 ALTER FUNCTION fee SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
+                "\n-- Node.js needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container\n\
+                 -- only:\n\
+                 -- ALTER PROCEDURE transfer\n\
+                 --     SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
             }
             Language::Java => {
                 "\n-- A virtual machine needs more memory than the usual 64 MB, and cannot use shared memory well.\n\

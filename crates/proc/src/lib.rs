@@ -17,7 +17,7 @@
 //!
 //! - SQL texts, and sections of WebAssembly: `script`, `sections`
 //! - languages and the files of a project: `language`, `project`, `template`
-//! - tools and artifacts: `tools`, `python`, `java`, `typescript`, `build`
+//! - tools and artifacts: `tools`, `engine`, `python`, `java`, `typescript`, `build`
 //! - servers: `connection`, `scratch`
 //! - output of statements: `transcript`, `difference`
 //! - commands: `deploy`, `suite`
@@ -28,6 +28,7 @@ mod build;
 mod connection;
 mod deploy;
 mod difference;
+mod engine;
 mod java;
 mod language;
 mod project;

@@ -114,20 +114,21 @@ async fn actual(
     let session = server.connect(stop).await?;
     run_all(&session, &statements(&project.schema)).await.context("schema.sql")?;
     install(&session, project, built).await?;
-    isolate(&session, &project.module, level).await?;
+    isolate(&session, project, level).await?;
     transcript(&session, &text).await
 }
 
-/// Moves all routines of a module to a level.
-async fn isolate(session: &Session, module: &str, level: Level) -> anyhow::Result<()> {
-    let query =
-        format!("SELECT schema, name FROM overtake.isolated_routines WHERE module = {} ORDER BY oid", literal(module));
+/// Moves all routines of a project to a level.
+async fn isolate(session: &Session, project: &Project, level: Level) -> anyhow::Result<()> {
+    let module = literal(&project.module);
+    let query = format!("SELECT schema, name FROM overtake.isolated_routines WHERE module = {module} ORDER BY oid");
+    let parameters = project.language.parameters(level);
     let changes: Vec<String> = query_rows(session, &query)
         .await?
         .iter()
         .map(|row| {
             let names: Vec<String> = row.iter().flatten().map(|name| quoted_name(name)).collect();
-            format!("ALTER ROUTINE {} SET (isolation = '{level}')", names.join("."))
+            format!("ALTER ROUTINE {} SET (isolation = '{level}'{parameters})", names.join("."))
         })
         .collect();
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();

@@ -22,8 +22,10 @@ const COMMON: &[TemplateFile] = files!["example"; "schema.sql", "procedures.sql"
 const RUST: &[TemplateFile] = files!["rust"; "Cargo.toml", "src/main.rs"];
 const ASSEMBLYSCRIPT: &[TemplateFile] =
     files!["assemblyscript"; "package.json", "manifest.txt", "assembly/index.ts", "assembly/overtake.ts"];
-const TYPESCRIPT: &[TemplateFile] =
-    files!["typescript"; "package.json", "tsconfig.json", "main.ts", "overtake.ts", "node.d.ts"];
+const TYPESCRIPT: &[TemplateFile] = files![
+    "typescript"; "package.json", "tsconfig.json", "main.ts", "overtake.ts", "overtake/wire.ts",
+    "overtake/channels.ts", "node.d.ts",
+];
 const C: &[TemplateFile] = files!["c"; "main.c", "overtake.h", "overtake.c"];
 const PYTHON: &[TemplateFile] = files!["python"; "main.py", "overtake.py"];
 const JAVA: &[TemplateFile] = files!["java"; "Main.java", "Overtake.java"];

@@ -1,43 +1,100 @@
-//! Projects in TypeScript: all modules compiled and joined into one program for Node.js.
+//! Projects in TypeScript: all modules compiled and joined into one program, for Node.js and for WebAssembly.
 
+use crate::engine::engine;
+use crate::sections::{MANIFEST, with_memory};
+use crate::tools::run;
 use anyhow::Context;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// First line of the program.
-const FIRST: &str = "#!/usr/bin/env node\n";
+/// First line of the program for Node.js.
+pub(crate) const FIRST: &str = "#!/usr/bin/env node\n";
 
 /// Program that requires modules from the functions in front of it.
 const LOADER: &str = r#"
 const LOADED = {};
-function load(name) {
-  const own = name.startsWith("./") && MODULES[name.slice(2)];
-  if (!own) return require(name);
-  if (!LOADED[name]) {
-    const module = (LOADED[name] = { exports: {} });
-    own(module, module.exports, load);
-  }
-  return LOADED[name].exports;
+function requireFrom(folder) {
+  return (name) => {
+    if (!name.startsWith(".")) {
+      if (typeof require === "undefined") throw new Error(`there is no module "${name}" in WebAssembly`);
+      return require(name);
+    }
+    const path = [...folder];
+    for (const part of name.split("/")) {
+      if (part === "..") path.pop();
+      else if (part !== ".") path.push(part);
+    }
+    const own = [path.join("/"), path.join("/").replace(/\.js$/, ""), [...path, "index"].join("/")];
+    const found = own.find((one) => Object.hasOwn(MODULES, one));
+    if (found === undefined) throw new Error(`the project has no module "${name}"`);
+    if (!LOADED[found]) {
+      const module = (LOADED[found] = { exports: {} });
+      MODULES[found](module, module.exports, requireFrom(found.split("/").slice(0, -1)));
+    }
+    return LOADED[found].exports;
+  };
 }
-load("./main");
+requireFrom([])("./main");
 "#;
 
-/// Returns one program with `main.js` and the other modules of a folder, as the compiler has written them.
+/// Program for Node.js that loads a script into the engine, and takes the engine's memory.
+const LOAD: &str = include_str!("../../../sdk/typescript/engine/load.js");
+
+/// Writes a WebAssembly module of the engine that has evaluated a program. Returns the reason if there is no engine, or
+/// the program fails in it.
+///
+/// # Errors
+/// Fails if a file cannot be read or written.
+pub(crate) fn wasm(program: &str, file: &Path) -> anyhow::Result<Result<PathBuf, String>> {
+    let engine = match engine()? {
+        Ok(engine) => engine,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let (script, memory) = (file.with_extension("js"), file.with_extension("memory"));
+    fs::write(&script, program).with_context(|| format!("cannot write {}", script.display()))?;
+    let loaded = run(Command::new("node").args(["-e", LOAD]).arg(&engine).arg(&script).arg(&memory));
+    let manifest = match loaded {
+        Ok(manifest) => manifest,
+        Err(error) => return Ok(Err(format!("the code cannot be loaded: {error}"))),
+    };
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let module = with_memory(&read(&engine)?, &read(&memory)?, (MANIFEST, &manifest));
+    let module = module.with_context(|| format!("{} is no module with a memory", engine.display()))?;
+    fs::remove_file(&memory).with_context(|| format!("cannot remove {}", memory.display()))?;
+    fs::write(file, module).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(Ok(file.to_owned()))
+}
+
+/// Returns one program with `main.js` and the other modules of a folder and those within it, as the compiler has
+/// written them.
 ///
 /// # Errors
 /// Fails if a file cannot be read.
 pub(crate) fn joined(folder: &Path) -> anyhow::Result<String> {
+    let mut files = Vec::new();
+    collect(folder, &mut files)?;
     let mut modules = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
-        if path.extension().is_some_and(|extension| extension == "js") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            modules.push((name, text));
-        }
+    for path in files {
+        let name = path.strip_prefix(folder).unwrap_or(&path).with_extension("").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        modules.push((name, text));
     }
     modules.sort();
     Ok(program(&modules))
+}
+
+/// Adds the scripts of a folder and those within it.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "js") {
+            files.push(path);
+        }
+    }
+    Ok(())
 }
 
 fn program(modules: &[(String, String)]) -> String {
@@ -45,7 +102,7 @@ fn program(modules: &[(String, String)]) -> String {
         format!("MODULES[\"{name}\"] = function (module, exports, require) {{\n{}\n}};\n", text.trim_end())
     });
     let functions: String = functions.collect();
-    format!("{FIRST}const MODULES = {{}};\n{functions}{LOADER}")
+    format!("const MODULES = {{}};\n{functions}{LOADER}")
 }
 
 #[cfg(test)]
@@ -54,11 +111,16 @@ mod tests {
 
     #[test]
     fn each_module_is_a_function() {
-        let module = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        let program = program(&[module("main", "require(\"./other\");\n"), module("other", "exports.a = 1;\n")]);
-        let expected = "#!/usr/bin/env node\nconst MODULES = {};\n\
-                        MODULES[\"main\"] = function (module, exports, require) {\nrequire(\"./other\");\n};\n\
-                        MODULES[\"other\"] = function (module, exports, require) {\nexports.a = 1;\n};\n";
-        assert_eq!(program, format!("{expected}{LOADER}"));
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("bank")).expect("a folder");
+        for (name, text) in
+            [("main.js", "require(\"./bank/a\");\n"), ("bank/a.js", "exports.a = 1;\n"), ("x.map", "no script")]
+        {
+            fs::write(folder.path().join(name), text).expect("a file");
+        }
+        let expected = "const MODULES = {};\n\
+                        MODULES[\"bank/a\"] = function (module, exports, require) {\nexports.a = 1;\n};\n\
+                        MODULES[\"main\"] = function (module, exports, require) {\nrequire(\"./bank/a\");\n};\n";
+        assert_eq!(joined(folder.path()).expect("a program"), format!("{expected}{LOADER}"));
     }
 }

@@ -28,7 +28,8 @@ const MARK: &[u8] = b"OVERTAKE-ATTACK:";
 /// Length of the name, filled up with dots.
 const NAME_BYTES: usize = 32;
 
-fn run(command: &mut Command) -> io::Result<Vec<u8>> {
+/// Runs a program to its end. Returns what it prints.
+pub(crate) fn run(command: &mut Command) -> io::Result<Vec<u8>> {
     let output = command.output()?;
     if output.status.success() {
         return Ok(output.stdout);

@@ -44,15 +44,17 @@ struct Line {
 
 const NATIVE: CodePlace = CodePlace { key: "native", language: "native", isolation: "" };
 const WASM: CodePlace = CodePlace { key: "wasm", language: "wasm", isolation: "" };
+const TYPESCRIPT: CodePlace = CodePlace { key: "typescript", language: "wasm", isolation: "" };
 const PROCESS: CodePlace = CodePlace { key: "process", language: "exec", isolation: "" };
 const SOCKET: CodePlace = CodePlace { key: "socket", language: "exec", isolation: "channel = 'unix_socket'" };
 const CONTAINER: CodePlace = CodePlace { key: "container", language: "exec", isolation: "isolation = 'container'" };
 const GVISOR: CodePlace = CodePlace { key: "gvisor", language: "exec", isolation: "isolation = 'gvisor'" };
 const VM: CodePlace = CodePlace { key: "vm", language: "exec", isolation: "isolation = 'vm'" };
 
-const LINES: [Line; 11] = [
+const LINES: [Line; 13] = [
     Line { key: "native", title: "native", place: NATIVE, entry: ("read", 1) },
     Line { key: "wasm", title: "wasm", place: WASM, entry: ("read", 1) },
+    Line { key: "typescript", title: "wasm, TypeScript", place: TYPESCRIPT, entry: ("read", 1) },
     Line { key: "process", title: "process, shared memory", place: PROCESS, entry: ("read", 1) },
     Line { key: "process_socket", title: "process, unix socket", place: SOCKET, entry: ("read", 1) },
     Line { key: "container", title: "container, shared memory", place: CONTAINER, entry: ("read", 1) },
@@ -61,6 +63,12 @@ const LINES: [Line; 11] = [
     Line { key: "native_10", title: "native, 10 calls", place: NATIVE, entry: ("read", BATCH) },
     Line { key: "wasm_10", title: "wasm, 10 calls", place: WASM, entry: ("read", BATCH) },
     Line { key: "wasm_batch", title: "wasm, one batch of 10", place: WASM, entry: ("read_together", BATCH) },
+    Line {
+        key: "typescript_batch",
+        title: "wasm, TypeScript, one batch of 10",
+        place: TYPESCRIPT,
+        entry: ("read_together", BATCH),
+    },
     Line { key: "process_batch", title: "process, one batch of 10", place: PROCESS, entry: ("read_together", BATCH) },
 ];
 
@@ -69,8 +77,13 @@ const LINES: [Line; 11] = [
 /// # Errors
 /// A stop; errors of the database.
 pub fn measure(report: &mut Report, (own, other): (usize, usize), stop: &Stop) -> anyhow::Result<()> {
-    let same = on_processors(own, own, stop)?;
-    let apart = on_processors(own, other, stop)?;
+    let mut modules = code::modules();
+    match code::typescript() {
+        Ok(module) => modules.push(module),
+        Err(error) => report.note(format!("Not shown: TypeScript: {error:#}.")),
+    }
+    let same = on_processors(own, own, &modules, stop)?;
+    let apart = on_processors(own, other, &modules, stop)?;
     let header = ["", "same core, us a call", "beyond native", "other core, us a call", "beyond native"];
     let mut table = TextTable::new("One prepared SELECT of a stored function, in process", &header);
     let native = |times: &[Option<f64>], line: &Line| {
@@ -104,7 +117,7 @@ pub fn measure(report: &mut Report, (own, other): (usize, usize), stop: &Stop) -
 }
 
 /// Measures all lines with the caller and the workers on these processors. A line that the machine lacks has no figure.
-fn on_processors(own: usize, workers: usize, stop: &Stop) -> anyhow::Result<Vec<Option<f64>>> {
+fn on_processors(own: usize, workers: usize, modules: &[String], stop: &Stop) -> anyhow::Result<Vec<Option<f64>>> {
     // Workers inherit the processor of the thread that makes the levels; the measuring thread moves away afterwards.
     thread::scope(|scope| {
         let measured = scope.spawn(|| -> anyhow::Result<Vec<Option<f64>>> {
@@ -112,7 +125,7 @@ fn on_processors(own: usize, workers: usize, stop: &Stop) -> anyhow::Result<Vec<
             let runtimes = runtimes()?;
             os::pin_to_cpu(own).context("pinning the caller")?;
             let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(runtimes);
-            lines(&database, stop)
+            lines(&database, modules, stop)
         });
         measured.join().map_err(|_| anyhow::anyhow!("the measuring thread has panicked"))?
     })
@@ -127,18 +140,22 @@ fn runtimes() -> anyhow::Result<Arc<Runtimes>> {
     Ok(Arc::new(Runtimes::new([native, wasm].into_iter().chain(workers).collect())))
 }
 
-fn lines(database: &Database, stop: &Stop) -> anyhow::Result<Vec<Option<f64>>> {
+fn lines(database: &Database, modules: &[String], stop: &Stop) -> anyhow::Result<Vec<Option<f64>>> {
     let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
     let mut session = database.connect(wishes).map_err(|error| anyhow::anyhow!("{error}"))?;
     run(&mut session, "create table glass_kv (k int primary key, v int not null)")?;
     run(&mut session, &format!("insert into glass_kv select generate_series(1, {ROWS}), 0"))?;
-    for module in code::modules() {
-        run(&mut session, &module)?;
+    for module in modules {
+        run(&mut session, module)?;
     }
     let mut calls = Vec::new();
     for line in &LINES {
         let name = format!("call_{}", line.key);
-        let module = if line.place.language == "native" { "glass_key_value" } else { "glass" };
+        let module = match line.place.key {
+            "native" => "glass_key_value",
+            "typescript" => code::TYPESCRIPT,
+            _ => "glass",
+        };
         let function = line.place.function(&name, "keys int[]) returns int", (module, line.entry.0));
         let made = function.iter().try_for_each(|statement| run(&mut session, statement));
         match made {

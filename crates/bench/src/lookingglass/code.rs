@@ -14,6 +14,11 @@ const EXEC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tpcc.exec"));
 /// Manifest of the procedures.
 const MANIFEST: &str = include_str!(concat!(env!("OUT_DIR"), "/tpcc.manifest"));
 
+/// Procedures in TypeScript.
+const TYPESCRIPT_CODE: &str = include_str!("../../guest/key_value.ts");
+/// Name of the module in TypeScript.
+pub const TYPESCRIPT: &str = "glass_typescript";
+
 /// Place where code runs.
 #[derive(Clone, Copy, Debug)]
 pub struct CodePlace {
@@ -73,13 +78,34 @@ pub fn modules() -> Vec<String> {
     let native = native.map(|(name, manifest, module)| {
         format!("create or replace module {name} manifest $manifest${manifest}$manifest$ artifact native '{module}'")
     });
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let artifacts =
         [("wasm", WASM), ("exec", EXEC), ("guest", EXEC)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
     let artifacts: String = artifacts.map(|(kind, bytes)| format!(" artifact {kind} '\\x{}'", hex(bytes))).collect();
     let own = (!artifacts.is_empty())
         .then(|| format!("create or replace module glass manifest $manifest${MANIFEST}$manifest${artifacts}"));
     native.into_iter().chain(own).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the statement that makes the module in TypeScript, which is compiled by the tools of this machine.
+///
+/// # Errors
+/// Fails with the reason if they are missing.
+pub fn typescript() -> anyhow::Result<String> {
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join(TYPESCRIPT);
+    proc::create(&project, proc::Language::TypeScript)?;
+    std::fs::write(project.join("main.ts"), TYPESCRIPT_CODE)?;
+    let built = proc::build(&project)?;
+    let missing = || anyhow::anyhow!("{built}");
+    let wasm = hex(&built.artifact(procs::ArtifactKind::Wasm).ok_or_else(missing)?.bytes);
+    let manifest = &built.manifest;
+    Ok(format!(
+        "create or replace module {TYPESCRIPT} manifest $manifest${manifest}$manifest$ artifact wasm '\\x{wasm}'"
+    ))
 }
 
 /// Makes the modules, and the functions of a place. Returns the reason if the server does not have it.

@@ -235,3 +235,220 @@ pub fn a_test_that_fails_shows_the_difference() {
     let shown = text(&output.stdout);
     assert!(shown.contains("process: fee: FAILED\n- nothing\n+ SELECT amount"), "{shown}");
 }
+
+/// Module in a folder, with what the compiler must translate.
+const TYPESCRIPT_PARTS: &str = r#"
+export enum Kind {
+  Even,
+  Odd,
+}
+
+export abstract class Shape<T> {
+  static made = 0;
+  readonly #side: T;
+
+  constructor(side: T) {
+    this.#side = side;
+    Shape.made++;
+  }
+
+  get side(): T {
+    return this.#side;
+  }
+
+  abstract area(): T;
+}
+
+export class Square extends Shape<bigint> {
+  area(): bigint {
+    return this.side ** 2n;
+  }
+}
+
+export function kind(of: bigint): string {
+  return Kind[of % 2n === 0n ? Kind.Even : Kind.Odd] ?? "none";
+}
+"#;
+
+const TYPESCRIPT: &str = r#"
+import * as overtake from "./overtake";
+import { Decimal, Literal, Moment, SqlError, type Call, type Value } from "./overtake";
+import { Square, kind } from "./parts/shapes";
+
+const ITEM = overtake.table("item", "item", ["id", "v"]);
+const SUM = overtake.statement("sum", "SELECT sum(v), count(*) FROM item WHERE id <= $1");
+
+overtake.procedure("alternate", (call, count: bigint) => {
+  for (let id = 0n; id < count; id++) {
+    call.put(ITEM, [id, new Square(id).area()]);
+    if (id % 2n === 0n) call.commit();
+    else call.rollback();
+  }
+});
+
+overtake.scalar("total", (call, last: bigint) => {
+  const { rows, cursor } = call.execute(SUM, [last]);
+  const all = [...(cursor ?? [])].map((row) => row.join("/"));
+  return `${rows}: ${all.join()}`;
+});
+
+overtake.batchScalar("label", (_call, rows) => rows.map(([n]) => (n === null ? null : `<${n} ${kind(n as bigint)}>`)));
+
+overtake.scalar("twice", (_call, of: Decimal) => new Decimal(of.unscaled * 2n, of.scale));
+overtake.scalar("tomorrow", (_call, of: Moment) => new Moment(of.kind, of.value + 1n));
+overtake.scalar("backwards", (_call, of: Value[]) => [...of].reverse());
+overtake.scalar("shout", (_call, of: string) => [...of].map((one) => one.toUpperCase()).reverse().join(""));
+overtake.scalar("flipped", (_call, of: Uint8Array) => of.map((one) => 255 - one));
+overtake.scalar("half", (_call, of: number) => of / 2);
+overtake.scalar("hours", (_call, of: bigint) => new Literal(`${of} hours`));
+overtake.scalar("broken", () => "half a pair: \ud83d");
+
+overtake.setReturning("squares", (call, count: bigint) => {
+  for (let n = 1n; n <= count; n++) call.emit([n, new Square(n).area()]);
+});
+
+function warn(call: Call, text: string): void {
+  call.notice(text, "warning");
+}
+
+overtake.scalar("checked", (call, n: bigint) => {
+  warn(call, `looking at ${n}`);
+  if (n < 0n) throw new SqlError("22003", "n is negative", `It is ${n}.`, "Give another.");
+  return n;
+});
+
+overtake.scalar("asynchronous", (async () => 1n) as unknown as () => bigint);
+
+overtake.main();
+"#;
+
+const TYPESCRIPT_SQL: &str = "
+CREATE PROCEDURE alternate(n bigint) LANGUAGE wasm AS 'shop', 'alternate';
+CREATE FUNCTION total(n bigint) RETURNS text LANGUAGE wasm AS 'shop', 'total';
+CREATE FUNCTION label(n bigint) RETURNS text LANGUAGE wasm STABLE AS 'shop', 'label';
+CREATE FUNCTION twice(n numeric) RETURNS numeric LANGUAGE wasm AS 'shop', 'twice';
+CREATE FUNCTION tomorrow(d date) RETURNS date LANGUAGE wasm AS 'shop', 'tomorrow';
+CREATE FUNCTION backwards(a int[]) RETURNS int[] LANGUAGE wasm AS 'shop', 'backwards';
+CREATE FUNCTION shout(t text) RETURNS text LANGUAGE wasm AS 'shop', 'shout';
+CREATE FUNCTION flipped(b bytea) RETURNS bytea LANGUAGE wasm AS 'shop', 'flipped';
+CREATE FUNCTION half(f double precision) RETURNS double precision LANGUAGE wasm AS 'shop', 'half';
+CREATE FUNCTION hours(n bigint) RETURNS interval LANGUAGE wasm AS 'shop', 'hours';
+CREATE FUNCTION broken() RETURNS text LANGUAGE wasm AS 'shop', 'broken';
+CREATE FUNCTION squares(n bigint) RETURNS TABLE (n bigint, area bigint) LANGUAGE wasm AS 'shop', 'squares';
+CREATE FUNCTION checked(n bigint) RETURNS bigint LANGUAGE wasm AS 'shop', 'checked';
+CREATE FUNCTION asynchronous() RETURNS bigint LANGUAGE wasm AS 'shop', 'asynchronous';
+";
+
+const TYPESCRIPT_TEST: &str = "CALL alternate(6);
+SELECT id, v FROM item ORDER BY id;
+BEGIN;
+CALL alternate(2);
+ROLLBACK;
+SELECT total(3);
+SELECT label(n) FROM (VALUES (1::bigint), (2), (NULL)) AS t(n);
+SELECT twice(-12.345), twice(1e30), tomorrow('2026-12-31'), backwards('{1,NULL,3}'), half(0.5);
+SELECT shout('häß 😀'), flipped('\\x00ff10'), hours(36), broken();
+SELECT sum(n), sum(area) FROM squares(5000);
+SELECT checked(1);
+SELECT checked(-1);
+SELECT asynchronous();
+";
+
+const TYPESCRIPT_EXPECTED: &str = "CALL alternate(6);
+OK
+
+SELECT id, v FROM item ORDER BY id;
+id|v
+0|0
+2|4
+4|16
+(3 rows)
+
+BEGIN;
+OK
+
+CALL alternate(2);
+ERROR:  2D000: invalid transaction termination
+
+ROLLBACK;
+OK
+
+SELECT total(3);
+total
+1: 4/2
+(1 row)
+
+SELECT label(n) FROM (VALUES (1::bigint), (2), (NULL)) AS t(n);
+label
+<1 Odd>
+<2 Even>
+NULL
+(3 rows)
+
+SELECT twice(-12.345), twice(1e30), tomorrow('2026-12-31'), backwards('{1,NULL,3}'), half(0.5);
+twice|twice|tomorrow|backwards|half
+-24.690|2000000000000000000000000000000|2027-01-01|{3,NULL,1}|0.25
+(1 row)
+
+SELECT shout('häß 😀'), flipped('\\x00ff10'), hours(36), broken();
+shout|flipped|hours|broken
+😀 SSÄH|\\xff00ef|36:00:00|half a pair: �
+(1 row)
+
+SELECT sum(n), sum(area) FROM squares(5000);
+sum|sum
+12502500|41679167500
+(1 row)
+
+SELECT checked(1);
+WARNING:  looking at 1
+checked
+1
+(1 row)
+
+SELECT checked(-1);
+WARNING:  looking at -1
+ERROR:  22003: n is negative
+DETAIL:  It is -1.
+HINT:  Give another.
+
+SELECT asynchronous();
+ERROR:  0A000: asynchronous code in a stored procedure is not supported
+";
+
+/// Goal: TypeScript gives the same in WebAssembly and by Node.js. Method: one project with what the language and the
+/// library have, whose output is the expected one at both levels.
+pub fn typescript_is_the_same_at_both_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("shop");
+    assert!(proc(&["new", "--language", "typescript"], &directory).status.success());
+    let compiler = procs_conformance::typescript_compiler(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    std::os::unix::fs::symlink(compiler, directory.join("node_modules")).unwrap();
+    std::fs::create_dir(directory.join("parts")).unwrap();
+    let check = |tests: &[&str]| {
+        let output = proc(&["test"], &directory);
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+        for test in tests {
+            assert!(shown.contains(&format!("wasm: {test}: ok")), "{shown}");
+            if !shown.contains("container: not on this machine") {
+                assert!(shown.contains(&format!("container: {test}: ok")), "{shown}");
+            }
+        }
+    };
+    check(&["transfer", "fee"]);
+    for (name, text) in [
+        ("main.ts", TYPESCRIPT),
+        ("parts/shapes.ts", TYPESCRIPT_PARTS),
+        ("procedures.sql", TYPESCRIPT_SQL),
+        ("schema.sql", "CREATE TABLE item (id bigint PRIMARY KEY, v bigint);"),
+        ("tests/all.sql", TYPESCRIPT_TEST),
+        ("tests/all.expected", TYPESCRIPT_EXPECTED),
+    ] {
+        std::fs::write(directory.join(name), text).unwrap();
+    }
+    for name in ["transfer", "fee"] {
+        std::fs::remove_file(directory.join(format!("tests/{name}.sql"))).unwrap();
+    }
+    check(&["all"]);
+}

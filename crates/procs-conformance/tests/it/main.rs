@@ -6,6 +6,7 @@ mod conform;
 mod machine;
 mod protocol;
 mod script;
+mod typescript;
 
 use procs::{Artifact, ArtifactKind, Availability, Channel, Level, Manifest, Program, Runtime};
 use procs_conformance::{Built, Subject, built};
@@ -59,6 +60,7 @@ fn subjects() -> &'static [Subject] {
             let Some(program) = load(level, bytes) else { continue };
             all.extend(level.channels().iter().map(|channel| Subject::new(level, *channel, &program, &manifest)));
         }
+        all.extend(typescript::subject().cloned());
         all
     })
 }
