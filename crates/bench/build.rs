@@ -10,28 +10,31 @@ use std::process::Command;
 
 /// Library of stored code.
 const LIBRARY: &str = "../guest/src";
-/// Procedures of the benchmark.
-const PROCEDURES: &str = "guest/tpcc.rs";
+/// Sources of the benchmark's procedures.
+const PROCEDURES: [&str; 2] = ["tpcc", "urgent"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={LIBRARY}");
-    println!("cargo::rerun-if-changed={PROCEDURES}");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let rustc = env::var("RUSTC")?;
     let host = env::var("HOST")?;
-    for (target, file) in [("wasm32-unknown-unknown", "tpcc.wasm"), (&*host, "tpcc.exec")] {
-        let made = out.join(file);
-        if !compile(&rustc, target, &out, &made)? {
-            fs::write(&made, [])?;
+    for name in PROCEDURES {
+        println!("cargo::rerun-if-changed=guest/{name}.rs");
+        for (target, kind) in [("wasm32-unknown-unknown", "wasm"), (&*host, "exec")] {
+            let made = out.join(format!("{name}.{kind}"));
+            if !compile((&rustc, target), name, &out, &made)? {
+                fs::write(&made, [])?;
+            }
         }
+        let exec = out.join(format!("{name}.exec"));
+        let manifest = Command::new(exec).arg("--manifest").output().map(|output| output.stdout);
+        fs::write(out.join(format!("{name}.manifest")), manifest.unwrap_or_default())?;
     }
-    let manifest = Command::new(out.join("tpcc.exec")).arg("--manifest").output().map(|output| output.stdout);
-    fs::write(out.join("tpcc.manifest"), manifest.unwrap_or_default())?;
     Ok(())
 }
 
 /// Compiles the procedures for a target. Returns false if the compiler fails, as it does without the target's library.
-fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, Box<dyn Error>> {
+fn compile((rustc, target): (&str, &str), name: &str, out: &Path, made: &Path) -> Result<bool, Box<dyn Error>> {
     let rustc = |arguments: &[&str]| -> Result<bool, Box<dyn Error>> {
         let common =
             ["--edition", "2024", "--target", target, "-C", "opt-level=3", "-C", "panic=abort", "-C", "strip=symbols"];
@@ -48,7 +51,7 @@ fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, B
     Ok(rustc(&["--crate-name", "guest", "--crate-type", "rlib", "-o", &library, &source])?
         && rustc(&[
             "--crate-name",
-            "tpcc",
+            name,
             "--crate-type",
             "bin",
             "-C",
@@ -57,6 +60,6 @@ fn compile(rustc: &str, target: &str, out: &Path, made: &Path) -> Result<bool, B
             &format!("guest={library}"),
             "-o",
             &made,
-            PROCEDURES,
+            &format!("guest/{name}.rs"),
         ])?)
 }

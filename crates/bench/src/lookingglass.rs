@@ -16,6 +16,7 @@ mod pairs;
 mod results;
 mod rungs;
 mod transports;
+mod urgent;
 mod usage;
 
 use crate::arguments::PhaseDuration;
@@ -89,11 +90,13 @@ pub enum GlassPart {
     Transports,
     /// Cost of the stage clock.
     Clock,
+    /// Calls of class high beside queries on all workers.
+    Urgent,
 }
 
 impl GlassPart {
     /// All parts.
-    pub const ALL: [GlassPart; 7] = [
+    pub const ALL: [GlassPart; 8] = [
         GlassPart::NewOrder,
         GlassPart::KeyValue,
         GlassPart::Points,
@@ -101,6 +104,7 @@ impl GlassPart {
         GlassPart::Linked,
         GlassPart::Transports,
         GlassPart::Clock,
+        GlassPart::Urgent,
     ];
 }
 
@@ -161,6 +165,11 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     if has(GlassPart::Clock) && 0 < arguments.pairs {
         pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;
+    }
+    if has(GlassPart::Urgent) {
+        // The server has all processors.
+        os::pin_to_cpus(&cpus).context("the processors")?;
+        urgent::measure(&mut report, arguments.seed, round.duration, stop)?;
     }
     neighbours.tell(&mut report);
     notes(&mut report, arguments, (server_cpu, client_cpu));

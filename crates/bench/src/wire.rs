@@ -18,7 +18,7 @@ mod reports;
 pub(crate) mod servers;
 mod tpcb;
 pub(crate) mod tpcc;
-mod tpch;
+pub(crate) mod tpch;
 pub(crate) mod values;
 
 use crate::arguments::WithOutput;

@@ -63,12 +63,14 @@ pub struct Isolation {
     pub channel: Option<Channel>,
     /// Limits of a call.
     pub limits: Limits,
+    /// True if a call of class high may be a request of the scheduler.
+    pub is_urgent: bool,
 }
 
 impl Isolation {
     /// Returns the parameters that differ from the usual ones, with their values as a statement sets them.
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        let Isolation { level, channel, limits: Limits { time, memory, rows } } = self;
+        let Isolation { level, channel, limits: Limits { time, memory, rows }, is_urgent } = self;
         let memory = Some(*memory).filter(|memory| *memory != Limits::default().memory);
         [
             level.map(|level| ("isolation", level.to_string())),
@@ -76,6 +78,7 @@ impl Isolation {
             time.map(|time| ("time_limit", format!("{}ms", time.as_millis()))),
             memory.map(|memory| ("memory_limit", format!("{}kB", memory >> 10))),
             rows.map(|rows| ("row_limit", rows.to_string())),
+            is_urgent.then(|| ("urgent", "true".to_owned())),
         ]
         .into_iter()
         .flatten()

@@ -200,6 +200,7 @@ fn own_tables() -> [ProvidedTable; 5] {
                 Kind::Int8,
                 "Greatest number of rows that a call reads, changes and emits; NULL for no limit.",
             ),
+            ("urgent", Kind::Bool, "True if a call of class `high` may interrupt a query."),
         ],
     );
     let tenants = ProvidedTable::new(

@@ -5,7 +5,7 @@
 use crate::{Admission, BatchHook, ClassRuntime, Job, QuerySlot, Runtime, RuntimeConfig, WorkerHooks};
 use sched::{Finish, Scheduler, SchedulerSettings};
 use stage::Class;
-use stage::observe::{SchedulerRow, Scheduling};
+use stage::observe::{SchedulerRow, Scheduling, UrgentRow};
 use std::sync::{Arc, Weak};
 
 /// Failure to start [`Workers`].
@@ -179,6 +179,7 @@ impl Scheduling for WatchedRuntimes {
                 waiting,
                 memory_bytes,
                 is_starved: false,
+                urgent: UrgentRow::default(),
             }
         };
         self.0.iter().map(row).collect()

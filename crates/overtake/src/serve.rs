@@ -5,6 +5,7 @@
 mod analytics;
 mod code;
 mod starvation;
+mod urgent;
 
 use analytics::{AnalyticsSettings, ClassRuntimes};
 use anyhow::Context;
@@ -20,7 +21,7 @@ use sessions::Views;
 use settings::SettingSource;
 use sql::session::Database;
 use starvation::StarvationWatch;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves until it is stopped.
@@ -51,9 +52,10 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     engine.set_lock_config(sessions::lock_config(engine.lock_config(), &settings));
     let views = Views::new(config.stats.clone(), engine.clone());
     views.let_in_by(config.admission.clone());
+    let urgent_metrics = Arc::<OnceLock<Box<dyn Fn() -> String + Send + Sync>>>::default();
     config.more_metrics = {
-        let views = views.clone();
-        Arc::new(move || views.memory_metrics())
+        let (views, urgent) = (views.clone(), Arc::clone(&urgent_metrics));
+        Arc::new(move || views.memory_metrics() + &urgent.get().map_or_else(String::new, |urgent| urgent()))
     };
     let database = Database::new(engine.clone())
         .with_provider(views.clone())
@@ -67,7 +69,14 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     // The class_runtimes outlive the network's threads, on which sessions end.
     let class_runtimes = ClassRuntimes::start(&engine, class_runtimes, watch)?;
     views.schedule_by(class_runtimes.scheduling());
-    let database = database.with_analytics(class_runtimes.analytics()).with_runtimes(code::runtimes());
+    let mut database = database.with_analytics(class_runtimes.analytics()).with_runtimes(code::runtimes());
+    if let Some(urgent) = class_runtimes.urgent() {
+        database = database.with_urgent(Arc::<urgent::UrgentQueue>::clone(&urgent));
+        let counted = database.clone();
+        let metrics = move || urgent::metrics(&urgent, &counted.urgent_counts());
+        // This is the only place that sets it.
+        let _ = urgent_metrics.set(Box::new(metrics));
+    }
     if is_handed_over {
         config.dispatch = Dispatch::Worker;
     }

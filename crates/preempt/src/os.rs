@@ -86,13 +86,18 @@ pub fn current_cpu() -> Option<usize> {
 
 /// Keeps this thread on one processor.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
+    pin_to_cpus(&[cpu])
+}
+
+/// Lets this thread run on these processors only.
+pub fn pin_to_cpus(cpus: &[usize]) -> io::Result<()> {
+    if cpus.iter().any(|&cpu| cpu >= libc::CPU_SETSIZE as usize) {
         return Err(io::Error::other("no such processor"));
     }
-    // SAFETY: a local set, and an index below its size.
+    // SAFETY: a local set, and indices below its size.
     let result = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
     checked(result)

@@ -7,6 +7,7 @@ use crate::lent;
 use crate::module::{STACK_BYTES, WasmCode};
 use crate::state::{self, StoreState};
 use crate::tenants::TenantPlace;
+use crate::ticker::LentTicking;
 use procs::ends::{self, Deadline};
 use procs::format::garbled;
 use procs::wire::{self, AREA_BYTES};
@@ -24,6 +25,8 @@ pub(crate) struct WasmInstance {
     memory: Memory,
     invoke: TypedFunc<(i32, i32), i32>,
     is_spent: bool,
+    /// Clock of an invocation in an urgent context, which cannot start it.
+    armed: Option<LentTicking>,
     /// Given back when the instance is dropped.
     _place: TenantPlace,
 }
@@ -58,7 +61,7 @@ impl WasmInstance {
         }
         let state = store.data_mut();
         (state.memory, state.area) = (Some(memory), area);
-        Ok(WasmInstance { code, store, memory, invoke, is_spent: false, _place: place })
+        Ok(WasmInstance { code, store, memory, invoke, is_spent: false, armed: None, _place: place })
     }
 
     fn run(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
@@ -68,7 +71,10 @@ impl WasmInstance {
         let len = state::put(bytes, state.area, &state.answer)?;
         state.deadline = Deadline::from_now(invocation.limits.time);
         self.store.set_epoch_deadline(1);
-        let ticking = self.code.ticker().run().map_err(|error| no_thread(&error))?;
+        let ticking = match self.armed {
+            Some(_) => None,
+            None => Some(self.code.ticker().run().map_err(|error| no_thread(&error))?),
+        };
         let called = lent::call(&mut self.store, &self.invoke, (i32::from(invocation.entry), len), engine);
         drop(ticking);
         let len = match called {
@@ -91,8 +97,22 @@ impl Instance for WasmInstance {
             return Err(ends::spent());
         }
         self.is_spent = true;
-        let result = stack::with_bytes(STACK_BYTES, || self.run(invocation, engine)).flatten()?;
+        let result = match self.code.is_urgent() {
+            // The stack of the context has room for the code's; nobody else knows that stack.
+            true => self.run(invocation, engine),
+            false => stack::with_bytes(STACK_BYTES, || self.run(invocation, engine)).flatten(),
+        };
+        let result = result?;
         self.is_spent = false;
         Ok(result)
+    }
+
+    fn arm(&mut self) -> SqlResult<()> {
+        self.armed = Some(self.code.ticker().run_elsewhere().map_err(|error| no_thread(&error))?);
+        Ok(())
+    }
+
+    fn disarm(&mut self) {
+        self.armed = None;
     }
 }

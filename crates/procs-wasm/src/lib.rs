@@ -16,10 +16,29 @@
 //!
 //! - Each handler passes on what is not its own, whichever was installed first. Wasmtime claims only faults whose
 //!   program counter is in compiled code; `preempt` claims only addresses of its guard pages.
-//! - An interrupt that lands in compiled code runs as a nested call and returns before the code continues. Urgent
-//!   contexts run no SQL, so no WebAssembly either: a fault that wasmtime claims is never inside one.
+//! - An interrupt that lands in compiled code runs as a nested call and returns before the code continues. A fault that
+//!   wasmtime claims is never inside an urgent context: see below.
 //! - Wasmtime gives a thread a larger signal stack if its own has less than 256 KiB. `preempt` restores the earlier one
 //!   only if its own is still in use. Both handlers run on either.
+//!
+//! # Urgent contexts
+//!
+//! An urgent context interrupts any code, WebAssembly included, at any instruction. A fault there would be handled on the
+//! signal stack, where the frame of the interrupt lies to which the context returns. So modules are compiled a second
+//! time for urgent contexts, without traps by signals: bounds and divisors are checked by compiled code, and a trap is a
+//! call that unwinds to the entry. Wasmtime has no Spectre mitigation for such code, so only superusers make procedures
+//! urgent. What wasmtime (48) does between entry and return was read with these questions:
+//!
+//! - *State of the thread:* one pointer, to the innermost activation, without destructor. Entering replaces it and
+//!   returning puts it back, so an activation that is interrupted anywhere, also within its own entry, finds it as it
+//!   was. Its first use on a thread makes a signal stack; [`prepare_thread`] does that beforehand.
+//! - *State of a store* (limits of the stack, ends of frames, handler of traps) belongs to the instance, which is used by
+//!   one invocation at a time.
+//! - *Locks:* none. The registries of code and types, the allocators and the pool have some; they are used when modules
+//!   and instances are made and dropped, which happens outside, and by the handler of faults. Backtraces, which would
+//!   look code up, are off; so is the feature by which errors capture one.
+//! - *Stack:* compiled code compares its stack with a limit of its own, a quarter of the context's.
+//! - *Time:* the thread of epochs is started beforehand ([`procs::Instance::arm`]).
 //!
 //! **Invariant:** code reaches nothing but its own memory and the engine lent to its invocation. Only this crate names
 //! wasmtime.
@@ -45,4 +64,4 @@ mod state;
 mod tenants;
 mod ticker;
 
-pub use runtime::{WasmConfig, WasmRuntime};
+pub use runtime::{WasmConfig, WasmRuntime, prepare_thread};

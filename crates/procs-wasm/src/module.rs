@@ -8,13 +8,14 @@ use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
 use crate::tenants::Tenants;
 use crate::ticker::Ticker;
+use engine::Table;
 use procs::ends;
 use procs::{Channel, Instance, Limits, Program, Tenant};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 use wasmtime::{Engine, ExternType, FuncType, InstancePre, Linker, Memory, Module, Store, Trap, TypedFunc, ValType};
@@ -36,6 +37,8 @@ pub(crate) struct WasmShared {
     pub(crate) tenants: Arc<Tenants>,
     /// Greatest memory of an instance in bytes, whatever its limit.
     pub(crate) memory_max: u64,
+    /// Parts of code in urgent contexts; `None` in those.
+    pub(crate) urgent: Option<Arc<WasmShared>>,
 }
 
 /// Compiled module.
@@ -45,11 +48,16 @@ pub(crate) struct WasmCode {
 }
 
 /// Module as a program.
-pub(crate) struct WasmProgram(Arc<WasmCode>);
+pub(crate) struct WasmProgram {
+    code: Arc<WasmCode>,
+    bytes: Arc<[u8]>,
+    /// The same module for urgent contexts, compiled when it is first wanted.
+    urgent: OnceLock<Arc<WasmProgram>>,
+}
 
 impl fmt::Debug for WasmProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "wasm module {}", self.0.module.module().name().unwrap_or("without name"))
+        write!(f, "wasm module {}", self.code.module.module().name().unwrap_or("without name"))
     }
 }
 
@@ -92,14 +100,32 @@ impl WasmProgram {
                 Err(RecvTimeoutError::Disconnected) => return Err(ends::not_loadable("the compiler has crashed")),
             }
         };
-        WasmProgram::link(shared, &module)
+        WasmProgram::link(shared, &module, bytes)
     }
 
-    fn link(shared: &Arc<WasmShared>, module: &Module) -> SqlResult<Arc<WasmProgram>> {
+    fn link(shared: &Arc<WasmShared>, module: &Module, bytes: &Arc<[u8]>) -> SqlResult<Arc<WasmProgram>> {
         check(module, shared.memory_max).map_err(|reason| ends::not_loadable(&reason))?;
         let linked = shared.linker.instantiate_pre(module);
         let module = linked.map_err(|error| ends::not_loadable(&format!("{error:#}")))?;
-        Ok(Arc::new(WasmProgram(Arc::new(WasmCode { shared: Arc::clone(shared), module }))))
+        let code = Arc::new(WasmCode { shared: Arc::clone(shared), module });
+        Ok(Arc::new(WasmProgram { code, bytes: Arc::clone(bytes), urgent: OnceLock::new() }))
+    }
+
+    /// Returns the same module, compiled for urgent contexts.
+    fn for_urgent(&self) -> SqlResult<&WasmProgram> {
+        if let Some(urgent) = self.urgent.get() {
+            return Ok(urgent);
+        }
+        let shared = self.code.shared.urgent.as_ref();
+        let shared = shared.ok_or_else(|| SqlError::unsupported("this code in an urgent context"))?;
+        // Of two sessions that compile it at a time, one is first.
+        let urgent = WasmProgram::load(shared, &self.bytes)?;
+        Ok(self.urgent.get_or_init(|| urgent))
+    }
+
+    fn open_here(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        let place = self.code.shared.tenants.take(tenant)?;
+        Ok(Box::new(WasmInstance::open(Arc::clone(&self.code), place, limits)?))
     }
 }
 
@@ -110,6 +136,11 @@ impl WasmCode {
 
     pub(crate) fn ticker(&self) -> &Ticker {
         &self.shared.ticker
+    }
+
+    /// Returns true if the code runs in urgent contexts.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.shared.urgent.is_none()
     }
 
     pub(crate) fn instances_max(&self) -> u32 {
@@ -136,8 +167,15 @@ impl Program for WasmProgram {
         if channel != Channel::Direct {
             return Err(SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"wasm\"")));
         }
-        let place = self.0.shared.tenants.take(tenant)?;
-        Ok(Box::new(WasmInstance::open(Arc::clone(&self.0), place, limits)?))
+        self.open_here(tenant, limits)
+    }
+
+    fn refuses_urgent(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn open_urgent(&self, tenant: Tenant, limits: &Limits, _tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
+        self.for_urgent()?.open_here(tenant, limits)
     }
 }
 

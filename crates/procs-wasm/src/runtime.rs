@@ -35,6 +35,16 @@ impl Default for WasmConfig {
 /// Level `wasm`.
 pub struct WasmRuntime(Arc<WasmShared>);
 
+/// Greatest stack of compiled code in an urgent context in bytes: a quarter of the context's, so that the rest is left
+/// for the calls that the code makes.
+const URGENT_STACK_BYTES: usize = preempt::STACK_BYTES / 4;
+
+/// Initialises what calls of WebAssembly keep for a thread, which cannot be done in an urgent context. For threads that
+/// run urgent calls, before their first one.
+pub fn prepare_thread() {
+    Engine::tls_eager_initialize();
+}
+
 impl WasmRuntime {
     /// Creates the level. Reserves address space for all instances, and installs handlers of SIGSEGV, SIGILL and SIGFPE,
     /// which pass on what they do not know.
@@ -42,20 +52,39 @@ impl WasmRuntime {
     /// # Errors
     /// Those of the system if it refuses the address space.
     pub fn new(config: WasmConfig) -> io::Result<WasmRuntime> {
-        let engine = Engine::new(&settings(config)).map_err(|error| io::Error::other(format!("{error:#}")))?;
-        let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
-        let ticker = Ticker::new(engine.clone());
-        let WasmConfig { instances_max, memory_max } = config;
-        Ok(WasmRuntime(Arc::new(WasmShared {
-            compilers: Arc::default(),
-            engine,
-            ticker,
-            linker,
-            instances_max,
-            tenants: Tenants::new(instances_max),
-            memory_max,
-        })))
+        let urgent = shared(config, &urgent_settings(config), None)?;
+        Ok(WasmRuntime(shared(config, &settings(config), Some(urgent))?))
     }
+}
+
+fn shared(limits: WasmConfig, settings: &Config, urgent: Option<Arc<WasmShared>>) -> io::Result<Arc<WasmShared>> {
+    let engine = Engine::new(settings).map_err(|error| io::Error::other(format!("{error:#}")))?;
+    let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
+    let ticker = Ticker::new(engine.clone());
+    let WasmConfig { instances_max, memory_max } = limits;
+    Ok(Arc::new(WasmShared {
+        compilers: Arc::default(),
+        engine,
+        ticker,
+        linker,
+        instances_max,
+        tenants: Tenants::new(instances_max),
+        memory_max,
+        urgent,
+    }))
+}
+
+/// Settings of code that runs in urgent contexts: see the crate's documentation.
+fn urgent_settings(limits: WasmConfig) -> Config {
+    let mut config = common_settings();
+    config
+        .signals_based_traps(false)
+        .memory_reservation(limits.memory_max)
+        .memory_reservation_for_growth(0)
+        .memory_guard_size(0)
+        .memory_init_cow(false)
+        .max_wasm_stack(URGENT_STACK_BYTES);
+    config
 }
 
 fn settings(limits: WasmConfig) -> Config {
@@ -69,11 +98,18 @@ fn settings(limits: WasmConfig) -> Config {
         .max_memory_size(usize::try_from(limits.memory_max).unwrap_or(usize::MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES);
-    let mut config = Config::new();
+    let mut config = common_settings();
     config
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .memory_reservation(RESERVED_BYTES)
-        .max_wasm_stack(STACK_BYTES)
+        .max_wasm_stack(STACK_BYTES);
+    config
+}
+
+/// Settings of all code, which computes the same values wherever it runs.
+fn common_settings() -> Config {
+    let mut config = Config::new();
+    config
         .epoch_interruption(true)
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_nan_canonicalization(true)

@@ -36,6 +36,15 @@ pub(crate) struct Ticker {
 /// Code that runs. The epoch advances until it is dropped.
 pub(crate) struct Ticking<'a>(&'a TickerState);
 
+/// Code that runs, perhaps on another thread than the one that has begun it.
+pub(crate) struct LentTicking(Arc<TickerState>);
+
+impl Drop for LentTicking {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, SeqCst);
+    }
+}
+
 impl Drop for Ticking<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, SeqCst);
@@ -55,6 +64,19 @@ impl Ticker {
     pub(crate) fn run(&self) -> io::Result<Ticking<'_>> {
         self.state.running.fetch_add(1, SeqCst);
         let ticking = Ticking(&self.state);
+        if self.state.is_asleep.load(SeqCst) {
+            self.wake()?;
+        }
+        Ok(ticking)
+    }
+
+    /// As [`Ticker::run`], for code that another thread runs.
+    ///
+    /// # Errors
+    /// Those of starting the thread.
+    pub(crate) fn run_elsewhere(&self) -> io::Result<LentTicking> {
+        self.state.running.fetch_add(1, SeqCst);
+        let ticking = LentTicking(Arc::clone(&self.state));
         if self.state.is_asleep.load(SeqCst) {
             self.wake()?;
         }

@@ -8,6 +8,7 @@ use crate::ends::Deadline;
 use crate::level::{ArtifactKind, Channel, Level};
 use crate::manifest::Manifest;
 use crate::runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime, Tenant};
+use engine::Table;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,21 @@ pub trait NativeModule: Send + Sync {
     /// # Errors
     /// Those of engine calls, and its own.
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>>;
+
+    /// Returns true if [`NativeModule::call`] may run in an urgent context, once [`NativeModule::prepare_urgent`] has
+    /// succeeded: it takes no lock, does no I/O, and uses no lazy value.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
+    /// Checks the tables of the manifest before calls in an urgent context. Called in base context.
+    ///
+    /// # Errors
+    /// Those of tables that the code cannot use.
+    fn prepare_urgent(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
+        let _ = tables;
+        Ok(())
+    }
 }
 
 /// Level `native`.
@@ -93,6 +109,18 @@ impl fmt::Debug for NativeProgram {
 
 impl Program for NativeProgram {
     fn open(&self, _tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn refuses_urgent(&self) -> Option<&'static str> {
+        if self.0.is_urgent() { None } else { Some("The native module is not made for it.") }
+    }
+
+    fn open_urgent(&self, _tenant: Tenant, _limits: &Limits, tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
+        if let Some(reason) = self.refuses_urgent() {
+            return Err(SqlError::unsupported("this code in an urgent context").detail(reason));
+        }
+        self.0.prepare_urgent(tables)?;
         Ok(Box::new(self.clone()))
     }
 }

@@ -5,8 +5,9 @@
 
 use crate::calls::EngineCalls;
 use crate::level::{ArtifactKind, Channel, Level};
+use engine::Table;
 use sha2::{Digest, Sha256};
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use std::fmt;
 use std::sync::Arc;
@@ -125,6 +126,24 @@ pub trait Program: Send + Sync + fmt::Debug {
     /// `0A000` for a channel that the level does not have; `53000` and the like if resources are short; `57014` if the
     /// statement is cancelled.
     fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>>;
+
+    /// Returns the reason why invocations may not run in an urgent context; `None` if they may.
+    fn refuses_urgent(&self) -> Option<&'static str> {
+        Some("Only code of the levels \"native\" and \"wasm\" can.")
+    }
+
+    /// Creates an instance whose invocations may run in an urgent context of any thread, over whatever code that context
+    /// has interrupted, the same level's included. They use the engine's tables of the manifest, by number.
+    ///
+    /// An urgent invocation begins with [`Instance::arm`]. From then until [`Instance::disarm`] it takes no lock that
+    /// interrupted code can hold, does no I/O, and touches no thread-local value with a destructor.
+    ///
+    /// # Errors
+    /// `0A000` if [`Program::refuses_urgent`]; those of [`Program::open`].
+    fn open_urgent(&self, tenant: Tenant, limits: &Limits, tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
+        let _ = (tenant, limits, tables);
+        Err(SqlError::unsupported("this code in an urgent context"))
+    }
 }
 
 /// Arguments of an invocation.
@@ -153,6 +172,17 @@ pub trait Instance: Send {
     /// The error of an engine call, unchanged; `57014` for a time limit; `53200` for the memory limit; `38000` if the
     /// code crashes; `39000` if it breaks the protocol.
     fn invoke(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>>;
+
+    /// Prepares an invocation in an urgent context. Called in base context.
+    ///
+    /// # Errors
+    /// Those of the system, for what code needs while it runs.
+    fn arm(&mut self) -> SqlResult<()> {
+        Ok(())
+    }
+
+    /// Gives back what [`Instance::arm`] has prepared. Called in base context, whether the code has run or not.
+    fn disarm(&mut self) {}
 
     /// Returns false if the instance has ended while nobody used it.
     fn is_alive(&self) -> bool {

@@ -437,6 +437,7 @@ impl Session {
         let entered = if needs_slot { self.enter(class, marks).await } else { Ok(()) };
         let is_alone = then != Then::MoreRows && self.sql.is_alone(portal);
         self.has_run = true;
+        self.sql.ends_with_statement(then == Then::Commit);
         let ran = match entered {
             Ok(()) if is_alone => self.run_alone(totals, portal, streaming, then == Then::Commit).await,
             Ok(()) => self.run_to_end(totals, portal, streaming).await,

@@ -161,6 +161,12 @@ impl Views {
                 ("waiting", count(row.waiting as u64)),
                 ("memory_bytes", count(row.memory_bytes as u64)),
                 ("starved", Datum::Bool(row.is_starved)),
+                ("urgent_calls", count(row.urgent.calls)),
+                ("urgent_interrupting", count(row.urgent.interrupting)),
+                ("urgent_claimed", count(row.urgent.claimed)),
+                ("urgent_held_back", count(row.urgent.held_back)),
+                ("urgent_start_p50_us", Datum::Float8(row.urgent.start_p50_us)),
+                ("urgent_start_p99_us", Datum::Float8(row.urgent.start_p99_us)),
             ]
         };
         self.scheduling.get().map_or_else(Vec::new, |known| known.scheduler()).into_iter().map(row).collect()
@@ -227,6 +233,16 @@ fn definitions() -> [ProvidedTable; 4] {
                 ("waiting", Int8, "Queries that wait for a place."),
                 ("memory_bytes", Int8, "Memory that the queries use."),
                 ("starved", Bool, "True if the worker threads get no processor."),
+                ("urgent_calls", Int8, "Calls of urgent procedures that the workers or the claimer have made."),
+                ("urgent_interrupting", Int8, "Those of them that have interrupted a query."),
+                (
+                    "urgent_claimed",
+                    Int8,
+                    "Those of them that no worker had started in time, so that the claimer made them.",
+                ),
+                ("urgent_held_back", Int8, "Times that calls had to wait because queries were owed time."),
+                ("urgent_start_p50_us", Float8, "Median of the times from the hand-over to the first instruction."),
+                ("urgent_start_p99_us", Float8, "99th percentile of these times."),
             ],
         ),
         ProvidedTable::new(

@@ -615,6 +615,18 @@ pub static DEFS: &[SettingDef] = &[
         ValueType::MillisecondsOrNever,
         "Sets how often it is looked at what the server processes behind wait for; -1 is never.",
     ),
+    server(
+        "overtake.urgent_calls",
+        "on",
+        ValueType::Switch,
+        "Whether calls of urgent procedures of class high interrupt queries on busy workers.",
+    ),
+    server(
+        "overtake.urgent_claim_after",
+        "100",
+        ValueType::Integer(0, 1_000_000),
+        "Sets after how many microseconds an urgent call that no worker has started runs on a thread of its own; 0: never.",
+    ),
     inert("parallel_leader_participation", "on", ValueType::Switch),
     inert("parallel_setup_cost", "1000", ValueType::Real),
     inert("parallel_tuple_cost", "0.1", ValueType::Real),

@@ -42,7 +42,7 @@ pub trait Scheduling: Send + Sync {
 }
 
 /// State of the analytical queries of one class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerRow {
     /// Class of these queries.
     pub class: Class,
@@ -56,6 +56,27 @@ pub struct SchedulerRow {
     pub memory_bytes: usize,
     /// True if the queries of the class get no processor time.
     pub is_starved: bool,
+    /// Urgent calls that the workers of the class make.
+    pub urgent: UrgentRow,
+}
+
+/// Figures of the urgent calls of one class of workers, since the server's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UrgentRow {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Calls that interrupted a query.
+    pub interrupting: u64,
+    /// Calls that no worker had started in time, so that the claimer made them.
+    pub claimed: u64,
+    /// Times that calls had to wait because queries were owed time.
+    pub held_back: u64,
+    /// Calls that were turned away because too many were on their way.
+    pub rejected: u64,
+    /// Median of the times from the hand-over to the first instruction, in microseconds.
+    pub start_p50_us: f64,
+    /// 99th percentile of these times.
+    pub start_p99_us: f64,
 }
 
 /// State of one session.

@@ -9,8 +9,9 @@
 //! **Invariant:** between two looks lie at most `UNITS` units and what one call of [`tick`] counts: about a
 //! millisecond. So a caller cuts long input into slices (`slices`, [`SLICE`]) and counts each before it works on it.
 //!
-//! The counter and the watch belong to the thread. An urgent context, which runs on the stack of another, evaluates no
-//! SQL and never comes here. Where a thread takes turns between statements, each turn runs within its own [`during`].
+//! The counter and the watch belong to the thread. An urgent context interrupts the code to which they belong, and what
+//! it runs is within [`unwatched`]. Where a thread takes turns between statements, each turn runs within its own
+//! [`during`].
 
 pub mod steps;
 
@@ -49,6 +50,8 @@ thread_local! {
     static PROMISED: Cell<usize> = const { Cell::new(0) };
     /// True if a look has found that the statement is being ended.
     static HAS_ENDED: Cell<bool> = const { Cell::new(false) };
+    /// True while nobody watches the thread's work.
+    static IS_UNWATCHED: Cell<bool> = const { Cell::new(false) };
     /// Error of a [`preparing`] that a look has ended, if any.
     static PREPARING: RefCell<Option<PreparationWatch>> = const { RefCell::new(None) };
 }
@@ -70,6 +73,21 @@ impl Drop for WatchGuard {
 /// Calls `f`, whose work `watch` watches.
 pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     let _guard = watching(watch);
+    f()
+}
+
+/// Calls `f`, whose work nobody watches, in place of the work that the thread has in hand. `f` may interrupt that work at
+/// any instruction, because it touches neither the watch nor any other value with a destructor: the counter does not run
+/// out meanwhile, and a look finds nothing.
+pub fn unwatched<R>(f: impl FnOnce() -> R) -> R {
+    struct UnwatchedGuard(usize, bool);
+    impl Drop for UnwatchedGuard {
+        fn drop(&mut self) {
+            IS_UNWATCHED.set(self.1);
+            LEFT.set(self.0);
+        }
+    }
+    let _guard = UnwatchedGuard(LEFT.replace(usize::MAX), IS_UNWATCHED.replace(true));
     f()
 }
 
@@ -245,6 +263,9 @@ pub fn copied(text: &str) -> SqlResult<String> {
 /// Those of [`Watch::look`], and `53200` if the process holds as much as it may.
 #[cold]
 pub fn look() -> SqlResult<()> {
+    if IS_UNWATCHED.get() {
+        return Ok(());
+    }
     steps::look();
     if let Some(ended) = PREPARING.with_borrow(|own| own.as_ref().and_then(|own| own.ended.clone())) {
         return Err(ended);

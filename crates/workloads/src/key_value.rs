@@ -51,9 +51,46 @@ impl NativeModule for KeyValueModule {
     }
 }
 
+/// Native module `touch`, whose calls may interrupt queries: its entry `touch` adds one to the value of a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TouchModule;
+
+impl NativeModule for TouchModule {
+    fn name(&self) -> &'static str {
+        "touch"
+    }
+
+    fn manifest(&self) -> &'static str {
+        "overtake 1\n\
+         table key_value glass_kv (k, v)\n\
+         entry touch\n"
+    }
+
+    fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        let [key] = call.arguments else {
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "a key is needed"));
+        };
+        let value = read_for(engine, key, true)?;
+        let more = value
+            .checked_add(1)
+            .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
+        engine.put(TABLE, &[key.clone(), Datum::Int4(more)], false)?;
+        Ok(Vec::new())
+    }
+
+    fn is_urgent(&self) -> bool {
+        true
+    }
+}
+
 fn read(engine: &mut dyn EngineCalls, key: &Datum) -> SqlResult<i32> {
+    read_for(engine, key, false)
+}
+
+/// Returns the value of a key, whose row is locked if the value is to be changed.
+fn read_for(engine: &mut dyn EngineCalls, key: &Datum, locks: bool) -> SqlResult<i32> {
     let mut value = None;
-    engine.get(TABLE, std::slice::from_ref(key), false, &mut |row| {
+    engine.get(TABLE, std::slice::from_ref(key), locks, &mut |row| {
         if let [_, Datum::Int4(found)] = row {
             value = Some(*found);
         }

@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Statement};
 use workloads::tpcc::Random;
 
 /// Number of rows of the table.
-const ROWS: i32 = 100_000;
+pub const ROWS: i32 = 100_000;
 /// One call in this many is an update.
 const UPDATE_EVERY: usize = 5;
 

@@ -6,7 +6,7 @@
 //! latencies of an ordinary client. Runs follow one another, and in each the servers take turns; the reported value is
 //! the median of the runs. Beside each phase bare sleepers and the kernel's counters show the share of the host.
 
-mod analytics;
+pub(crate) mod analytics;
 pub(crate) mod host;
 mod open_loop;
 mod phases;

@@ -3,14 +3,15 @@
 //! **Invariant:** a worker gives way to those threads, and the less important to the more important. `high` gives way
 //! by its nice value; `normal` and `low` run in the class SCHED_IDLE, which needs no privilege, and whose threads the
 //! kernel takes from the processor at once, while any other may keep it for some milliseconds before a thread that
-//! wakes. So an urgent statement runs where its bytes are read while analytics hold every core; nothing is delivered to
-//! the workers. Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
+//! wakes. So an urgent statement runs where its bytes are read while analytics hold every core; nothing but calls of
+//! urgent procedures is delivered to the workers (`urgent`). Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
 //! queries ([`Pausing`]). Workers are joined after the last session has ended.
 //!
 //! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`StarvationWatch`] notices and
 //! reports it; with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{StarvationWatch, Watcher, WithVerdict};
+use super::urgent::{UrgentQueue, WorkerLift};
 use anyhow::Context;
 use host::memory;
 use olap::{BatchHook, Database, QueryMemory, RuntimeConfig, SqlAnalytics};
@@ -35,12 +36,17 @@ pub struct AnalyticsSettings {
     queries: usize,
     memory_bytes: usize,
     are_ordinary: bool,
+    /// True if the workers make urgent calls.
+    are_urgent: bool,
+    /// Time after which the claimer takes a call that no worker has started.
+    claim_after_ns: Option<u64>,
 }
 
 /// Queues and workers. To be dropped after all sessions, on a thread that may block.
 pub struct ClassRuntimes {
     class_runtimes: Vec<(Class, Workers)>,
     analytics: Arc<SqlAnalytics>,
+    urgent: Option<Arc<UrgentQueue>>,
     watch: Arc<StarvationWatch>,
     /// Thread of the watch, which ends before the workers do.
     _watcher: Watcher,
@@ -55,7 +61,10 @@ impl AnalyticsSettings {
         let queries = or(number("overtake.analytics_queries"), workers * QUERIES_PER_WORKER);
         let memory_bytes = or(settings.bytes("overtake.analytics_memory"), memory::limit_bytes() / 4);
         let are_ordinary = settings.get("overtake.analytics_threads") == "ordinary";
-        AnalyticsSettings { workers, queries, memory_bytes, are_ordinary }
+        let are_urgent = settings.get("overtake.urgent_calls") == "on";
+        let claim_after_us = u64::try_from(settings.number("overtake.urgent_claim_after")).unwrap_or(0);
+        let claim_after_ns = (0 < claim_after_us).then_some(claim_after_us * 1_000);
+        AnalyticsSettings { workers, queries, memory_bytes, are_ordinary, are_urgent, claim_after_ns }
     }
 
     /// Returns true if the threads of long queries are ordinary ones.
@@ -76,7 +85,8 @@ impl ClassRuntimes {
     ) -> anyhow::Result<ClassRuntimes> {
         let memory = QueryMemory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
-        let start = |class| Ok((class, start(class, wanted, &memory, &watch)?));
+        let lifts: [Arc<WorkerLift>; 3] = Default::default();
+        let start = |class: Class| Ok((class, start(class, wanted, &memory, (&watch, &lifts[class as usize]))?));
         let class_runtimes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &class_runtimes[..] else { anyhow::bail!("there are three classes") };
         let above = [high, normal].map(|(_, workers)| Arc::clone(workers.scheduler()));
@@ -87,13 +97,23 @@ impl ClassRuntimes {
         let schedulers =
             class_runtimes.iter().map(|(class, workers)| (*class, Arc::clone(workers.scheduler()))).collect();
         let watcher = watch.start(schedulers).context("the thread that watches for starvation")?;
-        Ok(ClassRuntimes { class_runtimes, analytics, watch, _watcher: watcher })
+        let urgent = wanted.are_urgent.then(|| {
+            UrgentQueue::new(
+                class_runtimes.iter().map(|(class, workers)| (*class, workers, Arc::clone(&lifts[*class as usize]))),
+            )
+        });
+        Ok(ClassRuntimes { class_runtimes, analytics, urgent, watch, _watcher: watcher })
     }
 
     /// Returns the scheduling state, for its view.
     pub fn scheduling(&self) -> Arc<dyn Scheduling> {
         let inner = scheduling(self.class_runtimes.iter().map(|(class, workers)| (*class, workers)));
-        Arc::new(WithVerdict { inner, watch: Arc::clone(&self.watch) })
+        Arc::new(WithVerdict { inner, watch: Arc::clone(&self.watch), urgent: self.urgent.clone() })
+    }
+
+    /// Returns the queue of urgent calls, if the workers make any.
+    pub fn urgent(&self) -> Option<Arc<UrgentQueue>> {
+        self.urgent.clone()
     }
 
     /// Returns the analytics, for sessions.
@@ -107,22 +127,31 @@ fn start(
     class: Class,
     wanted: AnalyticsSettings,
     memory: &QueryMemory,
-    watch: &Arc<StarvationWatch>,
+    (watch, lift): (&Arc<StarvationWatch>, &Arc<WorkerLift>),
 ) -> anyhow::Result<Workers> {
-    let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary } = wanted;
+    let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary, are_urgent, claim_after_ns } = wanted;
     let settings = SchedulerSettings {
         name: format!("analytics-{}", class.name()),
-        // The policy concerns urgent requests, of which there are none.
-        policy: Policy::Boundary,
+        // The policy concerns urgent requests.
+        policy: if are_urgent { Policy::Preempt } else { Policy::Boundary },
         workers,
         low_width_max: Some(queries),
         events_per_worker: 64,
+        claim_after_ns: claim_after_ns.filter(|_| are_urgent),
+        // Stored code that never ends is ended by an ordinary thread, which must have its turn.
+        realtime_priority: 0,
         ..SchedulerSettings::default()
     };
     let config = RuntimeConfig { memory: memory.clone(), ..RuntimeConfig::new(workers) };
-    let watch = Arc::clone(watch);
+    let (watch, lift) = (Arc::clone(watch), Arc::clone(lift));
     let begun = move || {
         put_below(class, are_ordinary);
+        if are_urgent {
+            if class != Class::High && !are_ordinary {
+                lift.try_current();
+            }
+            procs_wasm::prepare_thread();
+        }
         watch.add_current(class);
     };
     Ok(Workers::start(settings, config, Arc::new(begun))?)

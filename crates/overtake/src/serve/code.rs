@@ -6,13 +6,16 @@ use procs::{Level, Runtime, Runtimes};
 use procs_wasm::{WasmConfig, WasmRuntime};
 use procs_worker::WorkerConfig;
 use std::sync::Arc;
-use workloads::key_value::KeyValueModule;
+use workloads::key_value::{KeyValueModule, TouchModule};
 use workloads::tpcc::TpccModule;
 
 /// Returns the levels of this server. One that cannot run here stays in the list, with its reason.
 pub fn runtimes() -> Arc<Runtimes> {
-    let native: Arc<dyn Runtime> =
-        Arc::new(NativeRuntime::new(vec![Arc::new(TpccModule::default()), Arc::new(KeyValueModule)]));
+    let native: Arc<dyn Runtime> = Arc::new(NativeRuntime::new(vec![
+        Arc::new(TpccModule::default()),
+        Arc::new(KeyValueModule),
+        Arc::new(TouchModule),
+    ]));
     let missing = |level, reason: String| Arc::new(MissingRuntime::new(level, reason)) as Arc<dyn Runtime>;
     let wasm: Arc<dyn Runtime> = match WasmRuntime::new(WasmConfig::default()) {
         Ok(wasm) => Arc::new(wasm),

@@ -7,6 +7,7 @@
 //! The kernel counts both for each thread, time on a processor and time ready without one (`schedstat`). It adds a wait to the
 //! count when the wait ends, so a thread that waits throughout is known by its state.
 
+use super::urgent::UrgentQueue;
 use locked::{Locked, LockedResult};
 use preempt::os::{self, RunDelay};
 use sched::Scheduler;
@@ -229,12 +230,14 @@ impl Drop for Watcher {
     }
 }
 
-/// The scheduler's view with the watch's verdict.
+/// The scheduler's view with the watch's verdict, and the urgent calls.
 pub struct WithVerdict {
     /// Queues and workers.
     pub inner: Arc<dyn Scheduling>,
     /// Verdict by class.
     pub watch: Arc<StarvationWatch>,
+    /// Urgent calls, if the workers make any.
+    pub urgent: Option<Arc<UrgentQueue>>,
 }
 
 impl Scheduling for WithVerdict {
@@ -242,6 +245,9 @@ impl Scheduling for WithVerdict {
         let mut rows = self.inner.scheduler();
         for row in &mut rows {
             row.is_starved = self.is_starved(row.class);
+            if let Some(urgent) = &self.urgent {
+                row.urgent = urgent.row(row.class);
+            }
         }
         rows
     }

@@ -3,6 +3,7 @@
 
 mod modules;
 mod signals;
+mod urgent;
 
 use procs::{Artifact, ArtifactKind, Channel, Instance, Invocation, Limits, Program, Runtime, Tenant};
 use procs_conformance::ModelEngine;
@@ -32,6 +33,8 @@ fn main() -> ExitCode {
             testkit::test!(signals::an_overflow_of_an_urgent_stack_is_reported_as_before),
             testkit::test!(signals::an_overflow_of_an_ordinary_stack_is_reported_as_before),
             testkit::test!(signals::threads_end_in_any_order),
+            testkit::test!(urgent::an_urgent_instance_is_limited),
+            testkit::plain!(urgent::calls_interrupt_code_at_any_instruction),
             testkit::case!(signals::overflow_with_the_runtime_first),
             testkit::case!(signals::overflow_with_the_worker_first),
             testkit::case!(signals::overflow_of_the_base_stack),

@@ -7,6 +7,7 @@
 
 use super::Env;
 use super::routines::KeptVersions;
+use super::urgent::UrgentCode;
 use catalog::rights::Rights;
 use catalog::{CatalogState, Constraint, ConstraintKind, Module, Routine, TableInfo};
 use locked::Locked;
@@ -50,7 +51,7 @@ pub(crate) struct SessionCode {
     /// True if the server knows of the instances.
     are_known: AtomicBool,
     /// Strongest level at which code ran since the last booking: an [`IsolationLevel`].
-    level: AtomicU8,
+    pub(super) level: AtomicU8,
     has_notices: AtomicBool,
     notices: Mutex<CodeNotices>,
 }
@@ -99,13 +100,15 @@ struct KeptModule {
 }
 
 /// Program of an instance, by its digest, and whom it serves how.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct InstanceKey {
-    digest: [u8; 32],
-    level: Level,
-    channel: Channel,
-    tenant: Tenant,
-    memory: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceKey {
+    pub(super) digest: [u8; 32],
+    pub(super) level: Level,
+    pub(super) channel: Channel,
+    pub(super) tenant: Tenant,
+    pub(super) memory: u64,
+    /// True for an instance that urgent contexts use.
+    pub(super) is_urgent: bool,
 }
 
 /// Planned calls of a module, by the numbers of its manifest. Each is planned when it is first used.
@@ -116,6 +119,7 @@ pub(crate) struct ModuleCode {
     tables: Vec<OnceLock<Arc<PlannedTable>>>,
     statements: Vec<Mutex<Option<Arc<PlannedCall>>>>,
     direct: OnceLock<DirectTables>,
+    pub(super) urgent: OnceLock<Arc<UrgentCode>>,
 }
 
 /// Tables that code uses without SQL. The role has the rights to read and write them.
@@ -277,7 +281,8 @@ impl SessionCode {
         };
         self.level.fetch_max(isolation_of(level) as u8, Relaxed);
         let limits = routine.isolation.limits;
-        let key = InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory };
+        let key =
+            InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: false };
         let (kept, forgotten) = {
             let mut instances = self.instances.0.locked_anyway();
             let at = instances.all.iter().position(|(of, _)| *of == key);
@@ -305,6 +310,25 @@ impl SessionCode {
         // Outside of the lock: the end of an instance may take long.
         drop(surplus);
         result
+    }
+
+    /// Takes an idle instance.
+    pub(super) fn take_instance(&self, key: &InstanceKey) -> Option<Box<dyn Instance>> {
+        let mut instances = self.instances.0.locked_anyway();
+        let at = instances.all.iter().position(|(of, _)| of == key);
+        at.map(|at| instances.all.remove(at).1)
+    }
+
+    /// Keeps an instance for the next call.
+    pub(crate) fn keep_instance(&self, key: InstanceKey, instance: Box<dyn Instance>) {
+        let surplus = {
+            let mut instances = self.instances.0.locked_anyway();
+            let surplus = (INSTANCES_MAX <= instances.all.len()).then(|| instances.all.remove(0).1);
+            instances.all.push((key, instance));
+            surplus
+        };
+        // Outside of the lock: the end of an instance may take long.
+        drop(surplus);
     }
 
     /// Creates an instance. If the role has too many, an idle one of another session makes room.
@@ -344,7 +368,7 @@ impl SessionCode {
 }
 
 /// Returns the level as the stage clock knows it.
-fn isolation_of(level: Level) -> IsolationLevel {
+pub(super) fn isolation_of(level: Level) -> IsolationLevel {
     match level {
         Level::Native => IsolationLevel::Native,
         Level::Wasm => IsolationLevel::Wasm,
@@ -424,6 +448,7 @@ impl ModuleCode {
             tables: module.manifest.tables.iter().map(|_| OnceLock::new()).collect(),
             statements: module.manifest.statements.iter().map(|_| Mutex::new(None)).collect(),
             direct: OnceLock::new(),
+            urgent: OnceLock::new(),
         }
     }
 

@@ -9,12 +9,14 @@ mod names;
 mod routines;
 mod set_values;
 mod sleeps;
+mod urgent;
 
 pub(crate) use code::{
-    ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
+    InstanceKey, ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
 };
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};
 pub(crate) use set_values::{value_of, zone_value};
 pub(crate) use sleeps::{Sleeps, TakeBackReason};
+pub(crate) use urgent::{PreparedUrgent, UrgentCode, UrgentTable, refuse_urgent_table};

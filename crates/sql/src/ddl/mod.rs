@@ -36,6 +36,7 @@ mod routine_names;
 mod routine_options;
 mod routine_parameters;
 mod routine_types;
+mod routine_urgent;
 mod sequence;
 mod table;
 mod uses;

@@ -86,6 +86,7 @@ impl Ddl<'_> {
                 self.check_routine_owner(routine, &routine.name)?;
             }
             self.load(routine, module)?;
+            self.check_urgent(routine, module)?;
         }
         Ok(())
     }
@@ -113,7 +114,8 @@ impl Ddl<'_> {
         let module = Arc::clone(self.state.module(name).ok_or_else(|| no_module(name))?);
         self.check_module_owner(&module)?;
         check_code(routine, &module)?;
-        self.load(routine, &module)
+        self.load(routine, &module)?;
+        self.check_urgent(routine, &module)
     }
 
     /// Checks that the current role may define routines in a language.

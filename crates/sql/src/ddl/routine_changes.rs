@@ -48,7 +48,7 @@ impl Ddl<'_> {
         let mut new = old.clone();
         self.apply_routine_options(&said, &mut new)?;
         said.check_rows(old.is_set)?;
-        if new.isolation != old.isolation {
+        if new.isolation != old.isolation || new.isolation.is_urgent {
             self.check_level(&new)?;
             self.check_code_of(&new)?;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use syntax::ast::{Name, StorageParameter};
 
 /// Names of the parameters.
-const NAMES: [&str; 5] = ["isolation", "channel", "time_limit", "memory_limit", "row_limit"];
+const NAMES: [&str; 6] = ["isolation", "channel", "time_limit", "memory_limit", "row_limit", "urgent"];
 /// Least memory of an instance, in kilobytes: the exchange area and a stack.
 const MEMORY_MIN_KB: u64 = 4 << 10;
 /// Greatest memory of an instance, in kilobytes.
@@ -44,6 +44,7 @@ pub(super) fn reset(routine: &mut Routine, names: &[Name]) -> SqlResult<()> {
             "time_limit" => isolation.limits.time = usual.limits.time,
             "memory_limit" => isolation.limits.memory = usual.limits.memory,
             "row_limit" => isolation.limits.rows = usual.limits.rows,
+            "urgent" => isolation.is_urgent = usual.is_urgent,
             other => return Err(unknown(other)),
         }
     }
@@ -66,6 +67,7 @@ fn set_one(isolation: &mut Isolation, name: &str, value: &str) -> SqlResult<()> 
             isolation.limits.memory = kilobytes << 10;
         }
         "row_limit" => isolation.limits.rows = Some(number(name, value, "")?),
+        "urgent" => isolation.is_urgent = switch(name, value)?,
         other => return Err(unknown(other)),
     }
     Ok(())
@@ -113,6 +115,15 @@ fn unknown(name: &str) -> SqlError {
 fn bad_word(name: &str, value: &str, valid: Vec<&'static str>) -> SqlError {
     refused(format!("invalid value for parameter \"{name}\": \"{value}\""))
         .hint(format!("Available values: {}.", valid.join(", ")))
+}
+
+/// Reads a Boolean, as settings take it.
+fn switch(name: &str, value: &str) -> SqlResult<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "1" => Ok(true),
+        "false" | "off" | "no" | "0" => Ok(false),
+        _ => Err(refused(format!("invalid value for boolean option \"{name}\": {value}"))),
+    }
 }
 
 /// Reads a positive number, with a unit of time or memory behind it unless it is in the parameter's own.

@@ -26,6 +26,7 @@ mod sequence;
 pub(crate) mod sets;
 mod sources;
 mod steps;
+pub(crate) mod urgent;
 mod window;
 mod write;
 

@@ -1,9 +1,10 @@
 //! Run of a query or a procedure on other threads, from the view of the session that waits for it: as analytics, by rows
-//! for a cursor, or by the letters of code.
+//! for a cursor, by the letters of code, or as an urgent call.
 //!
 //! **Invariant:** a run ends exactly once; later ends are ignored.
 
 use super::stream::CAPACITY;
+use super::urgent::UrgentCall;
 use crate::exec::StatementCode;
 use crate::exec::remote::Mailbox;
 use engine::Wake;
@@ -27,6 +28,8 @@ pub struct Analysis {
     code: OnceLock<Arc<StatementCode>>,
     /// Place of the letters, if it is a procedure.
     letters: Option<Arc<Mailbox>>,
+    /// Call, if it is an urgent one.
+    urgent: Option<Arc<UrgentCall>>,
     /// True if its path is settled: the query does not begin again, though no row has come.
     is_settled: bool,
 }
@@ -56,10 +59,17 @@ impl Analysis {
         Arc::new(Analysis { run, letters: Some(letters), ..Analysis::default() })
     }
 
+    /// Returns an urgent call. It ends by itself, also when it is cancelled.
+    pub(super) fn of_urgent(call: Arc<UrgentCall>) -> Arc<Analysis> {
+        let run = OnceLock::from(Arc::clone(&call) as Arc<dyn AnalyticsRun>);
+        Arc::new(Analysis { run, urgent: Some(call), ..Analysis::default() })
+    }
+
     /// Returns true if there is something to take for the session before the run ends: rows or a letter.
     fn has_more(&self) -> bool {
         self.rows.get().is_some_and(|rows| !rows.is_empty())
             || self.letters.as_ref().is_some_and(|letters| letters.has_letter())
+            || self.urgent.as_ref().is_some_and(|call| call.is_over())
     }
 
     /// Starts the plan, which may call this code. Called once.
@@ -114,6 +124,10 @@ impl Analysis {
 
     /// Ends the run with `57014`. The session sees that at once; threads of the run stop at their next check.
     pub(crate) fn cancel(&self) {
+        if let Some(call) = &self.urgent {
+            // It may have committed.
+            return call.cancel();
+        }
         if !self.end(Err(SqlError::from(engine::Error::Cancelled)), true) {
             // A cancel after the end does not discard the rows.
             return;
@@ -148,6 +162,9 @@ impl Analysis {
         }
         if let Some(letters) = &self.letters {
             letters.on_letter(Arc::clone(&wake));
+        }
+        if let Some(call) = &self.urgent {
+            call.on_over(Arc::clone(&wake));
         }
         let mut state = self.state();
         if state.is_over {

@@ -33,9 +33,11 @@ pub(crate) mod sleeps;
 mod stream;
 mod transaction;
 mod unbound;
+mod urgent;
 mod wire;
 
 use crate::context::{Env, SessionCode};
+pub use crate::exec::urgent::GaveUp;
 use crate::exec::{AdvisoryState, SessionSequences};
 use action::{Action, ActionTraits, PlannedQuery};
 pub use alone::QueryAlone;
@@ -77,6 +79,7 @@ use syntax::tree::Tree;
 use types::SqlType;
 use types::datum::Datum;
 pub use unbound::PreparationFailure;
+pub use urgent::{UrgentCounts, UrgentScheduler, UrgentWork};
 pub use wire::Canceller;
 
 /// Database: state that all sessions share.
@@ -93,6 +96,7 @@ pub struct Database {
     cursor_threads: Arc<cursor_run::SessionThreads>,
     procedure_threads: Arc<cursor_run::SessionThreads>,
     ending_procedures: Arc<procedure::EndingProcedures>,
+    urgent: Option<Arc<urgent::UrgentCalls>>,
 }
 
 /// Analysed statement. It can be bound to values repeatedly, by its session only.
@@ -320,6 +324,7 @@ pub struct Session {
     analysis: queries::AnalysisGuard,
     /// Procedure that runs on a thread of its own.
     procedure: Option<procedure::ProcedureRun>,
+    urgent: urgent::SessionUrgent,
     /// True while statements repeat in parts one that was undone.
     is_repeating: bool,
     /// Destination for the rows of the next portal.
@@ -421,6 +426,7 @@ impl Database {
             sleeper: sleeps::SessionSleep::new(self.time.clone()),
             analysis: queries::AnalysisGuard::default(),
             procedure: None,
+            urgent: urgent::SessionUrgent::default(),
             is_repeating: false,
             destination: Destination::Whole,
             explaining: None,
@@ -494,6 +500,7 @@ impl Session {
                 self.running = None;
                 self.end_timer();
                 self.end_repeat();
+                self.end_urgent();
                 statement.settle();
                 statement.runs.fetch_add(1, Ordering::Relaxed);
             }

@@ -54,7 +54,7 @@ impl EndingProcedures {
         self.0.get(procedure.oid as usize % ENDING_MAX).map(|place| (place, Arc::as_ptr(procedure).addr()))
     }
 
-    fn has(&self, procedure: &Arc<Routine>) -> bool {
+    pub(super) fn has(&self, procedure: &Arc<Routine>) -> bool {
         self.place(procedure).is_some_and(|(place, address)| place.load(Relaxed) == address)
     }
 
@@ -114,10 +114,39 @@ fn called(rows: Vec<Box<[Datum]>>, returns_row: bool) -> Step {
     Step::Done(if returns_row { Outcome::Rows(rows, tag) } else { Outcome::Done(tag) })
 }
 
+/// Returns the outcome of a procedure whose code has returned these rows.
+///
+/// # Errors
+/// `39000` for more than one.
+pub(super) fn returned(routine: &Routine, rows: Vec<Vec<Datum>>, returns_row: bool) -> SqlResult<Step> {
+    let mut rows: Vec<Box<[Datum]>> = rows.into_iter().map(Into::into).collect();
+    if 1 < rows.len() {
+        let message = "the routine returned more than one row";
+        return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+    }
+    if rows.is_empty() && routine.result != RoutineResult::Nothing {
+        rows.push(vec![Datum::Null; routine.outputs().count()].into());
+    }
+    Ok(called(rows, returns_row))
+}
+
 impl Session {
     /// Runs `CALL`.
     pub(super) fn call(&mut self, given: StatementRun<'_>, procedure: &ProcedureCall) -> SqlResult<Step> {
         let call = procedure.call().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a CALL of no procedure"))?;
+        match self.urgent_calls(&call.routine) {
+            Some(calls) => self.call_urgently(given, procedure, call, &calls),
+            None => self.call_here(given, procedure, call),
+        }
+    }
+
+    /// Runs `CALL` by the executor.
+    pub(super) fn call_here(
+        &mut self,
+        given: StatementRun<'_>,
+        procedure: &ProcedureCall,
+        call: &RoutineCall,
+    ) -> SqlResult<Step> {
         let may_end = may_end_transactions(&call.routine) && !self.is_in_block();
         if may_end && self.database.ending_procedures.has(&call.routine) {
             return self.call_apart(given, call, procedure.returns_row);
@@ -309,15 +338,6 @@ impl Session {
         if let Some(work) = procedure.mailbox.work() {
             self.clock.take_out_of_run(Stage::Crossing, work);
         }
-        let mut rows: Vec<Box<[Datum]>> = result?.into_iter().map(Into::into).collect();
-        let ProcedureRun { routine, returns_row, .. } = procedure;
-        if 1 < rows.len() {
-            let message = "the routine returned more than one row";
-            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
-        }
-        if rows.is_empty() && routine.result != RoutineResult::Nothing {
-            rows.push(vec![Datum::Null; routine.outputs().count()].into());
-        }
-        Ok(called(rows, *returns_row))
+        returned(&procedure.routine, result?, procedure.returns_row)
     }
 }

@@ -53,6 +53,7 @@ impl Database {
             cursor_threads: Arc::default(),
             procedure_threads: Arc::default(),
             ending_procedures: Arc::default(),
+            urgent: None,
         }
     }
 

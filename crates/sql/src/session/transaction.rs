@@ -187,6 +187,7 @@ impl Session {
         self.end_timer();
         self.end_repeat();
         self.procedure = None;
+        self.end_urgent();
         self.forget_analysis();
         if self.block != TransactionBlock::None {
             self.has_failed = true;

@@ -93,6 +93,11 @@ impl Session {
         if self.procedure.is_some() {
             return self.continue_procedure();
         }
+        if self.waits_urgently()
+            && let Some(step) = self.continue_urgently()?
+        {
+            return Ok(step);
+        }
         // The statement has waited for a definition.
         let mut result = match self.unbound.is_some() && self.is_parked {
             true => None,

@@ -72,6 +72,7 @@ fn routines(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<
             ("time_limit_ms", or_null(limits.time, |time| int(time.as_millis() as i64))),
             ("memory_limit", int(limits.memory as i64)),
             ("row_limit", or_null(limits.rows, |rows| int(rows as i64))),
+            ("urgent", yes(routine.isolation.is_urgent)),
         ]);
     }
     Ok(())

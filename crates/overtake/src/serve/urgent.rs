@@ -1,0 +1,169 @@
+//! Urgent calls as requests of the analytics' schedulers.
+//!
+//! A call goes to a scheduler whose workers are busy with queries: the least important one, which holds up the least. A
+//! worker of the class SCHED_IDLE that has been interrupted leaves that class while it makes the call, because the call
+//! may have locks of rows, and a thread of that class may lose its processor for long. That needs a privilege (CAP_SYS_NICE,
+//! or RLIMIT_NICE up to nice 0). Without it, such workers get no calls.
+//!
+//! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics.
+
+use olap::Workers;
+use preempt::os;
+use sched::{Request, RunCx, RunOutcome, Scheduler, Start};
+use server::metrics::family;
+use sql::session::{GaveUp, UrgentCounts, UrgentScheduler, UrgentWork};
+use stage::Class;
+use stage::TimeSpread;
+use stage::observe::UrgentRow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Scheduling class of the workers of a scheduler, as far as it is known.
+#[derive(Debug, Default)]
+pub struct WorkerLift {
+    /// True if the workers are of the class SCHED_IDLE.
+    are_idle: AtomicBool,
+    /// True if one of them may not leave it for a while.
+    is_refused: AtomicBool,
+}
+
+impl WorkerLift {
+    /// Notes that this thread is a worker of the class SCHED_IDLE, and tries whether it may leave that class.
+    pub fn try_current(&self) {
+        self.are_idle.store(true, Relaxed);
+        if os::set_ordinary().is_err() {
+            self.is_refused.store(true, Relaxed);
+        }
+        // Where the thread may leave the class, it may return: nobody needs a privilege for that.
+        let _ = os::set_idle();
+    }
+}
+
+/// Scheduler of one class, with what is counted about its urgent calls.
+struct UrgentTarget {
+    class: Class,
+    scheduler: Arc<Scheduler>,
+    lift: Arc<WorkerLift>,
+    started: Arc<TimeSpread>,
+}
+
+/// Queue of urgent calls.
+pub struct UrgentQueue {
+    /// The least important first.
+    targets: Vec<UrgentTarget>,
+    next: AtomicU64,
+}
+
+impl UrgentQueue {
+    /// Creates the queue over the schedulers of these workers.
+    pub fn new<'w>(all: impl IntoIterator<Item = (Class, &'w Workers, Arc<WorkerLift>)>) -> Arc<UrgentQueue> {
+        let target = |(class, workers, lift): (Class, &Workers, Arc<WorkerLift>)| UrgentTarget {
+            class,
+            scheduler: Arc::clone(workers.scheduler()),
+            lift,
+            started: Arc::default(),
+        };
+        let mut targets: Vec<UrgentTarget> = all.into_iter().map(target).collect();
+        targets.sort_by_key(|target| std::cmp::Reverse(target.class));
+        if targets.iter().any(|target| target.lift.is_refused.load(Relaxed)) {
+            tracing::info!(
+                "urgent procedures interrupt no worker of the class SCHED_IDLE: that needs CAP_SYS_NICE or LimitNICE=20, \
+                 or overtake.analytics_threads = ordinary"
+            );
+        }
+        Arc::new(UrgentQueue { targets, next: AtomicU64::new(0) })
+    }
+
+    /// Returns the scheduler that gets the next call.
+    fn target(&self) -> Option<&UrgentTarget> {
+        let may_run = |target: &&UrgentTarget| !target.lift.is_refused.load(Relaxed) && 0 < target.scheduler.low_jobs();
+        self.targets.iter().find(may_run)
+    }
+
+    /// Returns the figures of a class.
+    pub fn row(&self, class: Class) -> UrgentRow {
+        let Some(target) = self.targets.iter().find(|target| target.class == class) else {
+            return UrgentRow::default();
+        };
+        let counters = target.scheduler.counters();
+        let times = target.started.times();
+        let interrupts = [Start::Polled, Start::Signalled, Start::Deferred];
+        UrgentRow {
+            calls: counters.completed,
+            interrupting: interrupts.into_iter().map(|start| counters.started(start)).sum(),
+            claimed: counters.started(Start::Claimed),
+            held_back: counters.capped,
+            rejected: counters.rejected,
+            start_p50_us: times.p50_us,
+            start_p99_us: times.p99_us,
+        }
+    }
+}
+
+/// Returns the metrics of urgent calls in Prometheus' text format.
+pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
+    let mut out = String::new();
+    let ends = [("committed", counts.committed), ("failed", counts.failed), ("at_once", counts.at_once)];
+    let gave_up = GaveUp::ALL.into_iter().zip(counts.gave_up).map(|(why, count)| (why.name(), count));
+    let values = |all: &mut dyn Iterator<Item = (&'static str, u64)>, label: &str| -> Vec<(String, f64)> {
+        all.map(|(name, count)| (format!("{label}=\"{name}\""), count as f64)).collect()
+    };
+    let help = "Calls of urgent procedures of class high, by their ends.";
+    let all = values(&mut ends.into_iter().chain(gave_up), "end");
+    family(&mut out, ("overtake_urgent_calls_total", "counter", help), &all);
+    let of = |figure: fn(&UrgentRow) -> f64| -> Vec<(String, f64)> {
+        Class::ALL.map(|class| (format!("class=\"{}\"", class.name()), figure(&queue.row(class)))).into()
+    };
+    for (name, kind, help, figure) in [
+        (
+            "overtake_urgent_interrupting_total",
+            "counter",
+            "Urgent calls that have interrupted a query, by the class of its workers.",
+            (|row| row.interrupting as f64) as fn(&UrgentRow) -> f64,
+        ),
+        ("overtake_urgent_claimed_total", "counter", "Urgent calls that the claimer has made.", |row| {
+            row.claimed as f64
+        }),
+        (
+            "overtake_urgent_held_back_total",
+            "counter",
+            "Times that urgent calls had to wait because queries were owed time.",
+            |row| row.held_back as f64,
+        ),
+        (
+            "overtake_urgent_start_p99_seconds",
+            "gauge",
+            "99th percentile of the times from the hand-over to the first instruction.",
+            |row| row.start_p99_us / 1e6,
+        ),
+    ] {
+        family(&mut out, (name, kind, help), &of(figure));
+    }
+    out
+}
+
+/// Makes the call on the thread of a worker, or of the claimer.
+fn make(cx: &RunCx<'_>, work: &dyn UrgentWork, lift: &WorkerLift, started: &TimeSpread) -> RunOutcome {
+    started.add(cx.request.clock().stamps().start_delay_ns().unwrap_or(0));
+    let is_lifted = cx.start != Start::Claimed && lift.are_idle.load(Relaxed) && os::set_ordinary().is_ok();
+    work.run();
+    if is_lifted {
+        // See `WorkerLift::try_current`.
+        let _ = os::set_idle();
+    }
+    RunOutcome::Done
+}
+
+impl UrgentScheduler for UrgentQueue {
+    fn is_busy(&self) -> bool {
+        self.target().is_some()
+    }
+
+    fn submit(&self, work: Arc<dyn UrgentWork>) -> bool {
+        let Some(target) = self.target() else { return false };
+        let (lift, started) = (Arc::clone(&target.lift), Arc::clone(&target.started));
+        let id = self.next.fetch_add(1, Relaxed);
+        let work = move |cx: &RunCx<'_>| make(cx, &*work, &lift, &started);
+        target.scheduler.submit(Arc::new(Request::new(id, Class::High, Box::new(work)))).is_ok()
+    }
+}

@@ -1,0 +1,173 @@
+//! Urgent calls of stored code, prepared: what an urgent context needs of the catalog, the rights and the code.
+//!
+//! **Invariant:** it depends on the state of the catalog, the search path, the settings and the role that it was made by,
+//! as the planned calls of a module do, beside which it is kept.
+
+use super::code::{InstanceKey, ModuleCode, PlannedTable, SessionCode, isolation_of};
+use catalog::{ConstraintKind, Routine, TableInfo};
+use procs::manifest::ManifestTable;
+use procs::{Channel, Instance, Level, StatementHandle, TableHandle, Tenant};
+use query::code::{CallScope, PlannedCall, TableCall};
+use query::plan::TableUse;
+use statement::error::{SqlError, SqlResult, SqlState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use syntax::names::name_parts;
+use types::SqlType;
+
+/// Table of a module, for urgent calls.
+#[derive(Debug)]
+pub(crate) struct UrgentTable {
+    pub(crate) table: Arc<TableInfo>,
+    /// Index of the primary key.
+    pub(crate) index: usize,
+    /// Positions of the key's columns.
+    pub(crate) key: Box<[usize]>,
+    /// Positions of the listed columns.
+    pub(crate) columns: Box<[usize]>,
+    pub(crate) key_types: Arc<[SqlType]>,
+    pub(crate) column_types: Arc<[SqlType]>,
+    /// Places of the key's columns in the list; `None` if a row cannot be written without defaults.
+    pub(crate) key_in_columns: Option<Box<[usize]>>,
+    /// Planned calls of the executor that the role has the rights for: get, get and lock, put, insert, delete.
+    pub(crate) calls: [Option<Arc<PlannedCall>>; 5],
+}
+
+/// Tables and statements of a module, for urgent calls of one role.
+#[derive(Debug)]
+pub(crate) struct UrgentCode {
+    pub(crate) tables: Vec<UrgentTable>,
+    pub(crate) statements: Vec<Option<Arc<PlannedCall>>>,
+    /// The engine's tables, and the locks of their writers, if the role may write all of them.
+    pub(crate) direct: Option<Vec<TableUse>>,
+    pub(crate) engine: Vec<Arc<engine::Table>>,
+}
+
+impl UrgentTable {
+    fn new(named: &ManifestTable, planned: &PlannedTable, scope: CallScope<'_>) -> SqlResult<UrgentTable> {
+        let table = Arc::clone(&planned.table.table);
+        let primary = table.constraints.iter().find_map(|constraint| match constraint.what {
+            ConstraintKind::PrimaryKey { index } => Some(index),
+            ConstraintKind::Unique { .. } | ConstraintKind::ForeignKey(_) | ConstraintKind::Check(_) => None,
+        });
+        let wrong = || SqlError::new(SqlState::INTERNAL_ERROR, "a table of a module without its key or a column");
+        let index = primary.ok_or_else(wrong)?;
+        let key: Box<[usize]> = table.indexes.get(index).ok_or_else(wrong)?.columns.iter().copied().collect();
+        let position = |name: &String| {
+            let parts = name_parts(name).unwrap_or_default();
+            let [wanted] = &parts[..] else { return Err(wrong()) };
+            table.column(wanted).ok_or_else(wrong)
+        };
+        let columns = named.columns.iter().map(position).collect::<SqlResult<Box<[usize]>>>()?;
+        let needs_default = table.columns.iter().enumerate().any(|(at, column)| {
+            let is_listed = columns.contains(&at);
+            column.identity.is_some() || !is_listed && (column.not_null || column.default.is_some())
+        });
+        let place = |column: &usize| columns.iter().position(|listed| listed == column);
+        let key_in_columns = if needs_default { None } else { key.iter().map(place).collect() };
+        let calls = [
+            TableCall::Get { locks: false },
+            TableCall::Get { locks: true },
+            TableCall::Put { is_new: false },
+            TableCall::Put { is_new: true },
+            TableCall::Delete,
+        ];
+        // A call without the rights for it is refused by the executor.
+        let calls = calls.map(|call| planned.call(call, scope).ok());
+        let (key_types, column_types) = (Arc::clone(&planned.table.key), Arc::clone(&planned.table.columns));
+        Ok(UrgentTable { table, index, key, columns, key_types, column_types, key_in_columns, calls })
+    }
+}
+
+impl UrgentCode {
+    /// Prepares the calls of a module for the current role.
+    ///
+    /// # Errors
+    /// Those of the module's tables and statements.
+    pub(crate) fn new(code: &ModuleCode, scope: CallScope<'_>) -> SqlResult<UrgentCode> {
+        let manifest = &code.module().manifest;
+        let mut tables = Vec::with_capacity(manifest.tables.len());
+        for (number, named) in manifest.tables.iter().enumerate() {
+            let planned = code.table(TableHandle(number as u16), scope)?;
+            refuse_urgent_table(&planned.table.table, scope)?;
+            tables.push(UrgentTable::new(named, planned, scope)?);
+        }
+        let statement = |number| code.statement(StatementHandle(number as u16), scope).ok();
+        let statements = (0..manifest.statements.len()).map(statement);
+        let statements = statements.map(|call| call.filter(|call| call.keyed.is_some())).collect();
+        let of_writers = |table: &UrgentTable| match &table.calls {
+            [Some(_), _, Some(put), _, Some(_)] => Some(put.statement.uses.clone()),
+            _ => None,
+        };
+        let direct = tables.iter().map(of_writers).collect::<Option<Vec<_>>>().map(|uses| uses.concat());
+        let engine = tables.iter().map(|table| Arc::clone(&table.table.table)).collect();
+        Ok(UrgentCode { tables, statements, direct, engine })
+    }
+}
+
+/// Refuses a table whose rows must hold more than its columns and keys say: an urgent call would not check it.
+///
+/// # Errors
+/// `0A000`
+pub(crate) fn refuse_urgent_table(table: &TableInfo, scope: CallScope<'_>) -> SqlResult<()> {
+    if table.checks().next().is_none()
+        && table.foreign_keys().next().is_none()
+        && scope.catalog.referencing(table.oid).next().is_none()
+    {
+        return Ok(());
+    }
+    let what = format_args!("table \"{}\" in an urgent procedure", table.name);
+    Err(SqlError::unsupported(what).detail("The table has checks, or foreign keys from it or to it."))
+}
+
+/// Urgent call that is ready but for its arguments.
+pub(crate) struct PreparedUrgent {
+    pub(crate) code: Arc<UrgentCode>,
+    /// Number of the entry.
+    pub(crate) entry: u16,
+    pub(crate) instance: Box<dyn Instance>,
+    /// Key by which the instance is kept afterwards.
+    pub(crate) key: InstanceKey,
+    /// Version of the catalog.
+    pub(crate) version: u64,
+}
+
+impl SessionCode {
+    /// Prepares an urgent call of a procedure. Returns `None` if only the executor can make it.
+    ///
+    /// # Errors
+    /// `42704`: the module does not exist. Those of loading the code and of opening an instance.
+    pub(crate) fn prepare_urgent(
+        &self,
+        routine: &Routine,
+        tenant: Tenant,
+        (scope, env): (CallScope<'_>, &super::Env),
+    ) -> SqlResult<Option<PreparedUrgent>> {
+        let (Some((module, entry)), Some((level, channel))) = (routine.module(), routine.level()) else {
+            return Ok(None);
+        };
+        let module = self.module(module, scope.catalog, scope.path, env)?;
+        let Some(entry) = module.module().manifest.entry(entry) else { return Ok(None) };
+        let Some(artifact) = module.module().artifact(level.artifact()) else { return Ok(None) };
+        if !matches!(level, Level::Native | Level::Wasm) || channel != Channel::Direct {
+            return Ok(None);
+        }
+        let code = match module.urgent.get() {
+            Some(code) => code,
+            None => match UrgentCode::new(&module, scope) {
+                Ok(code) => module.urgent.get_or_init(|| Arc::new(code)),
+                // Its tables have changed since the procedure was made urgent. The executor knows what to say.
+                Err(_) => return Ok(None),
+            },
+        };
+        let limits = routine.isolation.limits;
+        let key =
+            InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: true };
+        let instance = match self.take_instance(&key) {
+            Some(kept) => kept,
+            None => self.runtimes().program(level, artifact)?.open_urgent(tenant, &limits, &code.engine)?,
+        };
+        self.level.fetch_max(isolation_of(level) as u8, Relaxed);
+        Ok(Some(PreparedUrgent { code: Arc::clone(code), entry, instance, key, version: scope.catalog.version() }))
+    }
+}
