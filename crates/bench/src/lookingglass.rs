@@ -17,6 +17,7 @@ mod results;
 mod rungs;
 mod transports;
 mod usage;
+mod xdp;
 
 use crate::arguments::PhaseDuration;
 use crate::report::{Machine, Report};
@@ -87,19 +88,22 @@ pub enum GlassPart {
     Linked,
     /// Look-ups by key over each transport.
     Transports,
+    /// Look-ups by key from another network, by the kernel's TCP and the server's own.
+    Xdp,
     /// Cost of the stage clock.
     Clock,
 }
 
 impl GlassPart {
     /// All parts.
-    pub const ALL: [GlassPart; 7] = [
+    pub const ALL: [GlassPart; 8] = [
         GlassPart::NewOrder,
         GlassPart::KeyValue,
         GlassPart::Points,
         GlassPart::Calls,
         GlassPart::Linked,
         GlassPart::Transports,
+        GlassPart::Xdp,
         GlassPart::Clock,
     ];
 }
@@ -158,6 +162,9 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     if has(GlassPart::Transports) {
         transports::measure(&mut report, processors, arguments.rounds, round, stop)?;
+    }
+    if has(GlassPart::Xdp) {
+        xdp::measure(&mut report, processors, arguments.rounds, round, stop)?;
     }
     if has(GlassPart::Clock) && 0 < arguments.pairs {
         pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;

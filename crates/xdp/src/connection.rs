@@ -25,8 +25,9 @@ pub(crate) const CONNECTION_BYTES: usize = 2 * BUFFER + 4096;
 /// Time after which an idle client is asked for a sign of life, and time without any after which it is gone.
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
 const SILENCE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(120);
-/// Time for which a connection that nobody uses any more tries to deliver what was written.
-const LINGER: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(20);
+/// Time for which a connection that nobody uses any more tries to deliver what was written, and waits for the client's
+/// end.
+const LINGER: Duration = Duration::from_secs(30);
 /// Least and greatest time after which the last segment is sent again.
 const PROBE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 
@@ -68,7 +69,9 @@ pub(crate) struct Connection {
     /// Earliest time at which the driver looks at it.
     pub(crate) alarm: Option<Time>,
     /// True if nobody reads or writes any more.
-    pub(crate) is_dropped: bool,
+    is_dropped: bool,
+    /// Time at which it ends in any case, because nobody uses it any more.
+    linger: Option<Time>,
     _counted: Counted,
 }
 
@@ -232,6 +235,7 @@ impl Connection {
             is_listed: false,
             alarm: None,
             is_dropped: false,
+            linger: None,
             _counted: Counted::new(memory, CONNECTION_BYTES),
         })
     }
@@ -275,6 +279,9 @@ impl Connection {
         if self.tail.at.is_some_and(|at| at <= now) {
             self.tail.send_again(sender);
         }
+        if self.is_dropped && *self.linger.get_or_insert(now + LINGER) <= now {
+            self.socket().abort();
+        }
         let mut wire = Wire::new(facts, &mut self.tail);
         (wire.sender, wire.macs, wire.moved) = (Some(sender), self.macs, self.moved);
         while interface.poll_egress(instant(now), &mut wire, &mut self.sockets) == PollResult::SocketStateChanged {}
@@ -290,7 +297,7 @@ impl Connection {
     pub(crate) fn due(&mut self, interface: &mut Interface, now: Time) -> Option<Time> {
         let due = interface.poll_at(instant(now), &self.sockets);
         let due = due.map(|due| Time::from_micros(u64::try_from(due.total_micros()).unwrap_or(0)));
-        due.into_iter().chain(self.tail.at).min()
+        due.into_iter().chain(self.tail.at).chain(self.linger).min()
     }
 
     /// Returns true if neither side has anything to do with it any more.
@@ -314,11 +321,7 @@ impl Connection {
         self.reader.take().into_iter().chain(self.writer.take())
     }
 
-    pub(crate) fn poll_read(
-        &mut self,
-        cx: &Context<'_>,
-        copy: impl FnOnce(&[u8]) -> usize,
-    ) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_read(&mut self, cx: &Context<'_>, copy: impl FnOnce(&[u8]) -> usize) -> Poll<io::Result<()>> {
         let socket = self.socket();
         if !socket.can_recv() && socket.may_recv() {
             keep(&mut self.reader, cx);
@@ -354,7 +357,8 @@ impl Connection {
         self.socket().set_timeout(limit.or(Some(SILENCE)));
     }
 
-    /// Closes it, because nobody uses it any more. What was written is sent; what was not read, the client hears, is lost.
+    /// Closes it, because nobody uses it any more. What was written is sent. If something was not read, the client hears
+    /// that it is lost.
     pub(crate) fn abandon(&mut self) {
         self.is_dropped = true;
         self.tasks().for_each(drop);
@@ -363,8 +367,7 @@ impl Connection {
             return socket.abort();
         }
         socket.close();
-        socket.set_timeout(Some(LINGER));
-        socket.set_keep_alive(Some(LINGER));
+        socket.set_keep_alive(None);
     }
 
     /// Ends it at once.

@@ -95,7 +95,7 @@ pub(crate) struct Driver {
     has_warned: bool,
 }
 
-/// What follows a turn.
+/// Step after a turn.
 enum Next {
     /// Another turn, after those of the sessions.
     Turn,
@@ -265,7 +265,9 @@ impl Driver {
     fn send(&mut self, now: Time) {
         let listed = mem::take(&mut self.listed);
         for number in &listed {
-            let Some(connection) = self.connections.get_mut(*number as usize).and_then(Option::as_mut) else { continue };
+            let Some(connection) = self.connections.get_mut(*number as usize).and_then(Option::as_mut) else {
+                continue;
+            };
             connection.is_listed = false;
             let means = (&self.port.facts, &mut self.interface, &mut self.port.sender);
             let is_full = connection.send(means, now, &mut self.wakes);
@@ -366,8 +368,8 @@ impl Driver {
             ACK => {
                 let (theirs, ours) = (segment.sequence.wrapping_sub(1), segment.acknowledged.wrapping_sub(1));
                 let answered = self.handshakes.acknowledged(segment.from, theirs, ours, now);
-                let has_room = self.numbers.len() < self.port.connections_max
-                    && (self.port.memory.has_room)(CONNECTION_BYTES);
+                let has_room =
+                    self.numbers.len() < self.port.connections_max && (self.port.memory.has_room)(CONNECTION_BYTES);
                 let connection = answered.filter(|_| has_room).and_then(|answered| {
                     let (port, interface) = (&self.port, &mut self.interface);
                     Connection::new(&port.facts, interface, segment, answered, port.memory, now)
@@ -457,7 +459,9 @@ impl Driver {
         cx: &Context<'_>,
         copy: impl FnOnce(&[u8]) -> usize,
     ) -> Poll<io::Result<()>> {
-        let Some(connection) = self.connections.get_mut(number as usize).and_then(Option::as_mut) else { return gone() };
+        let Some(connection) = self.connections.get_mut(number as usize).and_then(Option::as_mut) else {
+            return gone();
+        };
         let read = connection.poll_read(cx, copy);
         if read.is_ready() {
             // The client may be told of more room.
@@ -468,7 +472,9 @@ impl Driver {
     }
 
     pub(crate) fn poll_write(&mut self, number: u32, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(connection) = self.connections.get_mut(number as usize).and_then(Option::as_mut) else { return gone() };
+        let Some(connection) = self.connections.get_mut(number as usize).and_then(Option::as_mut) else {
+            return gone();
+        };
         let written = connection.poll_write(cx, bytes);
         if written.is_ready() {
             self.list(number);

@@ -141,7 +141,7 @@ pub(crate) fn parse(frame: &[u8], to: SocketAddrV4) -> Result<Segment, Refusal> 
     })
 }
 
-/// What a client offers with its request for a connection.
+/// Offer of a client with its request for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) mss: u16,

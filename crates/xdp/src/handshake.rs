@@ -1,7 +1,7 @@
 //! Requests for connections, until the client has shown that it is at its address.
 //!
-//! **Invariant:** a request costs a small entry of a bounded table, or nothing: when the table is full, the answer itself
-//! carries what is needed later (a SYN cookie). Buffers are made for clients only that have answered.
+//! **Invariant:** a request costs a small entry of a bounded table, or nothing: when the table is full, the answer
+//! itself carries what is needed later (a SYN cookie). Buffers are made for clients only that have answered.
 
 use crate::count;
 use crate::frame::Offer;
@@ -79,8 +79,8 @@ impl Handshakes {
         (period & 31) << (HASH_BITS + 3) | (size as u32) << HASH_BITS | hash & ((1 << HASH_BITS) - 1)
     }
 
-    /// Takes an acknowledgement of an answer. Returns what the client has offered, if it was answered so. The request is
-    /// closed then.
+    /// Takes an acknowledgement of an answer. Returns what the client has offered, if it was answered so. The request
+    /// is closed then.
     pub(crate) fn acknowledged(
         &mut self,
         from: SocketAddrV4,
@@ -88,13 +88,9 @@ impl Handshakes {
         ours: u32,
         now: Duration,
     ) -> Option<Answered> {
-        if let Some(open) = self.open.get(&from) {
-            if (open.theirs, open.ours) == (theirs, ours) {
-                let rtt = now.saturating_sub(open.at);
-                let offer = open.offer;
-                self.open.remove(&from);
-                return Some(Answered { offer, rtt: Some(rtt) });
-            }
+        if self.open.get(&from).is_some_and(|open| (open.theirs, open.ours) == (theirs, ours)) {
+            let open = self.open.remove(&from)?;
+            return Some(Answered { offer: open.offer, rtt: Some(now.saturating_sub(open.at)) });
         }
         if self.cookie_at.is_none_or(|at| at + 2 * PERIOD < now) {
             return None;

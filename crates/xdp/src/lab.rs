@@ -71,12 +71,10 @@ impl Lab {
         let [server, client] = ENDS;
         // The other network has no name, but a process of it could have one; so the cable is made there, and one end
         // is moved into the network of a process that waits.
-        let mut waits = lab.at_clients(|| Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn())??;
+        let mut waits =
+            lab.at_clients(|| Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn())??;
         let made = lab.at_server(|| {
-            ip(&format!(
-                "link add {server} mtu {mtu} type veth peer name {client} mtu {mtu} netns {}\n",
-                waits.id()
-            ))
+            ip(&format!("link add {server} mtu {mtu} type veth peer name {client} mtu {mtu} netns {}\n", waits.id()))
         });
         drop(waits.stdin.take());
         waits.wait()?;

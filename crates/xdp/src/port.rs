@@ -15,7 +15,7 @@ const IP_HEADERS: usize = 40;
 const MTU_MIN: usize = 576;
 
 /// Wish for a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortOptions {
     /// Name of the interface.
     pub interface: String,
@@ -82,7 +82,10 @@ impl Port {
         };
         let (frame_bytes, bytes, mtu) = socket::frame_bytes(system::interface_mtu(&name)?);
         if mtu < MTU_MIN {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, format!("interface \"{name}\" has an MTU of {mtu}")));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("interface \"{name}\" has an MTU of {mtu}"),
+            ));
         }
         let facts = Facts { address: SocketAddrV4::new(ip, options.port), mtu, mss: (mtu - IP_HEADERS) as u16 };
         let _counted = Counted::new(memory, bytes);

@@ -187,8 +187,7 @@ impl Diversion {
         let mut words: BpfWords = [0; 16];
         (words[0], words[1], words[2]) = (map.as_raw_fd() as u64, u64::MAX, u64::MAX);
         step("BPF map", system::bpf(Bpf::MapUpdate, words, &[&key, &value]))?;
-        let program =
-            step("BPF program", load(PROGRAM_XDP, ATTACH_XDP, &diverting(to, map.as_fd().as_raw_fd())))?;
+        let program = step("BPF program", load(PROGRAM_XDP, ATTACH_XDP, &diverting(to, map.as_fd().as_raw_fd())))?;
         let mut words: BpfWords = [0; 16];
         words[0] = halves(program.as_raw_fd() as u64, interface.into());
         words[1] = halves(ATTACH_XDP, mode.flags());

@@ -1,7 +1,7 @@
 //! Rings and frames that are shared with the kernel.
 //!
-//! **Invariant:** a frame is either here, as a [`Frame`] that nobody can copy, or with the kernel. Its bytes are reached
-//! through the frame alone, so nobody looks at them while the kernel may change them. A frame that the kernel gives
+//! **Invariant:** a frame is either here, as a [`Frame`] that nobody can copy, or with the kernel. Its bytes are
+//! reached through the frame alone, so nobody looks at them while the kernel may change them. A frame that the kernel gives
 //! back without having it is not taken.
 #![allow(unsafe_code)]
 
@@ -185,8 +185,8 @@ impl Frames {
     pub(crate) fn bytes(&mut self, frame: &mut Frame) -> &mut [u8] {
         let at = frame.0 as usize * self.frame_bytes;
         assert!(at + self.frame_bytes <= self.mapping.bytes, "a frame of another memory");
-        // SAFETY: within the mapping. The frame is here, so the kernel does not touch it; both borrows are exclusive, and
-        // the other part of the memory has other frames.
+        // SAFETY: within the mapping. The frame is here, so the kernel does not touch it; both borrows are exclusive,
+        // and the other part of the memory has other frames.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr().add(at), self.frame_bytes) }
     }
 

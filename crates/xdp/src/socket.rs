@@ -27,8 +27,8 @@ const BUDGET: u32 = 256;
 /// Calls that try to send what waits.
 const TRIES: u32 = SENDING / 32 + 8;
 
-/// Returns the bytes of frames for an interface whose packets have this size at most, the memory that they take, and the
-/// size of packets that fit.
+/// Returns the bytes of frames for an interface whose packets have this size at most, the memory that they take, and
+/// the size of packets that fit.
 pub(crate) fn frame_bytes(mtu: usize) -> (usize, usize, usize) {
     let which = usize::from(FRAME_BYTES[0] < mtu + RESERVED);
     (FRAME_BYTES[which], MEMORY[which], mtu.min(FRAME_BYTES[which] - RESERVED))
@@ -81,7 +81,8 @@ pub(crate) fn open(
         system::set_xdp_number(&socket, option, size)?;
     }
     let offsets = system::ring_offsets(&socket)?;
-    let (of_fill, of_completions) = (libc::XDP_UMEM_PGOFF_FILL_RING as i64, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64);
+    let (of_fill, of_completions) =
+        (libc::XDP_UMEM_PGOFF_FILL_RING as i64, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64);
     let mut fill = Ring::map(&socket, of_fill, &offsets.fr, RECEIVING)?;
     let completions = Ring::map(&socket, of_completions, &offsets.cr, SENDING)?;
     let received = Ring::map(&socket, libc::XDP_PGOFF_RX_RING, &offsets.rx, RECEIVING)?;
