@@ -18,6 +18,7 @@ mod rungs;
 mod transports;
 mod urgent;
 mod usage;
+mod xdp;
 
 use crate::arguments::PhaseDuration;
 use crate::report::{Machine, Report};
@@ -88,6 +89,8 @@ pub enum GlassPart {
     Linked,
     /// Look-ups by key over each transport.
     Transports,
+    /// Look-ups by key from another network, by the kernel's TCP and the server's own.
+    Xdp,
     /// Cost of the stage clock.
     Clock,
     /// Calls of class high beside queries on all workers.
@@ -103,6 +106,7 @@ impl GlassPart {
         GlassPart::Calls,
         GlassPart::Linked,
         GlassPart::Transports,
+        GlassPart::Xdp,
         GlassPart::Clock,
         GlassPart::Urgent,
     ];
@@ -162,6 +166,9 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     }
     if has(GlassPart::Transports) {
         transports::measure(&mut report, processors, arguments.rounds, round, stop)?;
+    }
+    if has(GlassPart::Xdp) {
+        xdp::measure(&mut report, processors, arguments.rounds, round, stop)?;
     }
     if has(GlassPart::Clock) && 0 < arguments.pairs {
         pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;

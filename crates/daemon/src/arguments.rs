@@ -44,6 +44,10 @@ pub struct ServeArguments {
     /// `overtake shared-proxy`. The setting overtake.listen_shared.
     #[arg(long, value_name = "PATH")]
     pub shared: Option<PathBuf>,
+    /// A network interface whose TCP the server handles itself, by AF_XDP: INTERFACE[:QUEUE] [ADDRESS[:PORT]]. The kernel
+    /// keeps all its other traffic. The setting overtake.listen_xdp.
+    #[arg(long, value_name = "INTERFACE")]
+    pub xdp: Option<String>,
     /// Sessions at a time; more are turned away (SQLSTATE 53300). The setting max_connections.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: Option<u32>,
@@ -113,6 +117,9 @@ impl ServeArguments {
         }
         if let Some(path) = &self.shared {
             flag(&mut settings, "overtake.listen_shared", &path.display())?;
+        }
+        if let Some(interface) = &self.xdp {
+            flag(&mut settings, "overtake.listen_xdp", interface)?;
         }
         if let Some(count) = &self.connections {
             flag(&mut settings, "max_connections", count)?;

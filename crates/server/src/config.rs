@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::tls::Tls;
+use xdp::PortOptions;
 
 /// Configuration of a server. [`Server::bind`](crate::Server::bind) takes it.
 #[derive(Clone)]
@@ -25,6 +26,9 @@ pub struct Config {
     pub unix: Option<(PathBuf, u16)>,
     /// Path of the unix socket at which clients of this machine get memory to share.
     pub shared: Option<PathBuf>,
+    /// Port of a network interface whose TCP the server handles itself. Its number 0 stands for that of the first
+    /// address.
+    pub xdp: Option<PortOptions>,
     /// Address at which metrics, health and readiness are served by HTTP.
     pub metrics: Option<SocketAddr>,
     /// Further metrics, in Prometheus' text format.
@@ -80,6 +84,7 @@ impl Default for Config {
             listen: Vec::new(),
             unix: None,
             shared: None,
+            xdp: None,
             metrics: None,
             more_metrics: Arc::new(String::new),
             // At least two threads: one may be held up by a statement that was taken to be short.

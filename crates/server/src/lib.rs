@@ -8,7 +8,7 @@
 //!
 //! - rules and threads: `rules`, `attempts`, `strangers`, `network`, `workers`, `registry`, `stats`, `reload`
 //! - admission: `admission`
-//! - configuration: `config`, `options`, `metrics`, `stage_lines`, `service`, `state`
+//! - configuration: `config`, `options`, `metrics`, `stage_lines`, `xdp_lines`, `service`, `state`
 //! - connections: `startup`, `listen`
 
 pub mod admission;
@@ -28,6 +28,7 @@ pub mod state;
 pub mod stats;
 pub mod strangers;
 pub mod workers;
+pub mod xdp_lines;
 
 pub use admission::{Admission, AdmissionOptions, AdmissionView, GateSample, HotRules, Mode, Verdict};
 pub use config::Config;

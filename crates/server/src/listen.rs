@@ -1,20 +1,21 @@
 //! Listens, accepts, and shuts down.
 //!
 //! **Invariant:** each connection is a task: in the caller's runtime until it is a session, then on a thread of
-//! `Network`. So a new connection is served, to cancel for instance, no matter what those threads do. None outlives
-//! [`Server::run`].
+//! `Network`. So a new connection is served, to cancel for instance, no matter what those threads do. A connection of
+//! AF_XDP is on the thread of its port from the start. None outlives [`Server::run`].
 
 use crate::attempts::Attempts;
 use crate::config::Config;
-use crate::network::{Below, Network};
+use crate::network::{Below, Network, NetworkThread};
 use crate::registry::Registry;
 use crate::rules::Origin;
 use crate::service::{Opened, Service};
 use crate::startup::{self, BegunSession};
 use crate::state::ServerState;
 use crate::stats::Stats;
-use crate::strangers::Strangers;
+use crate::strangers::{Stranger, Strangers};
 use crate::workers::{Workers, processors};
+use engine::memory::{MESSAGES, has_room};
 use rings::socket::{self, ACCEPT_PAUSE, SocketFile};
 use socket2::SockRef;
 use std::fs;
@@ -34,6 +35,7 @@ use wire::io::Io;
 use wire::scram;
 use wire::shared::SharedIo;
 use wire::wake::Bells;
+use xdp::{Port, PortOptions};
 
 /// Maximum number of connections that wait to be accepted, if the system allows so many (`net.core.somaxconn`). A
 /// client that finds the backlog full tries again after a second, and believes for that long that it is connected: a
@@ -50,6 +52,8 @@ pub struct Server<D> {
     unix: Option<(StdUnixListener, SocketFile)>,
     /// Socket over which clients get memory to share.
     memory: Option<(StdUnixListener, SocketFile)>,
+    /// Port whose TCP is this process's.
+    xdp: Option<Port>,
     heard: StdUnixStream,
     metrics: Option<StdTcpListener>,
 }
@@ -94,6 +98,7 @@ impl<D: Service> Server<D> {
             .as_ref()
             .map(|path| bind_unix(path).map_err(|error| named(&error, &path.display(), "clients that share memory")));
         let memory = memory.transpose()?;
+        let xdp = config.xdp.as_ref().and_then(|wish| open_port(wish, &tcp, config.connections_max));
         config.roles.hash_by(|password| match password.parse::<scram::Verifier>() {
             // The password is a verifier already, from another server or from a dump.
             Ok(verifier) => Some(verifier.to_string()),
@@ -117,7 +122,7 @@ impl<D: Service> Server<D> {
             attempts: Attempts::default(),
             mock_secret,
         });
-        Ok(Server { shared, tcp, unix, memory, heard, metrics })
+        Ok(Server { shared, tcp, unix, memory, xdp, heard, metrics })
     }
 
     /// Accepts on these listeners too: addresses that somebody has bound for the server before.
@@ -127,12 +132,13 @@ impl<D: Service> Server<D> {
         self
     }
 
-    /// Returns its TCP addresses, with the ports that it was given.
+    /// Returns its TCP addresses, with the ports that it was given. That of AF_XDP is the last one.
     ///
     /// # Errors
     /// The system does not report them.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        self.tcp.iter().map(StdTcpListener::local_addr).collect()
+        let of_xdp = self.xdp.iter().map(|port| Ok(port.address().into()));
+        self.tcp.iter().map(StdTcpListener::local_addr).chain(of_xdp).collect()
     }
 
     /// Returns the address at which metrics are served.
@@ -149,7 +155,7 @@ impl<D: Service> Server<D> {
     /// # Errors
     /// The runtime refuses the listeners. Nothing has been accepted then.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Server { shared, tcp, unix, memory, heard, metrics } = self;
+        let Server { shared, tcp, unix, memory, xdp, heard, metrics } = self;
         let (sender, mut incoming) = mpsc::channel(64);
         let mut helpers = JoinSet::new();
         helpers.spawn(shared.bells.clone().listen(tokio::net::UnixStream::from_std(heard)?));
@@ -183,22 +189,30 @@ impl<D: Service> Server<D> {
         drop(sender);
         let Config { network_threads, network, network_begun, lent_begun, .. } = &shared.config;
         let network = Network::start(*network_threads, *network, network_begun, lent_begun)?;
+        // Bounded by the number of connections that a port may have.
+        let (to_home, mut at_home) = mpsc::unbounded_channel();
+        let accept = Box::new(move |stream| drop(to_home.send(stream)));
+        let home = xdp.map(|port| NetworkThread::of_port(port, accept, network_begun, lent_begun)).transpose()?;
         let (end, ending) = watch::channel(false);
         // As many connections may be unauthenticated as there may be sessions, and some more.
         let strangers = Strangers::new(shared.config.connections_max.saturating_add(64));
-        let mut tasks = Tasks { network, all: JoinSet::new() };
+        let mut tasks = Tasks { network, home, all: JoinSet::new() };
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 Some(ended) = tasks.all.join_next() => tasks.go_on(ended),
+                Some(stream) = at_home.recv(), if tasks.home.is_some() => {
+                    let Some(stranger) = enter(&strangers, &shared) else { continue };
+                    let (shared, ending) = (Arc::clone(&shared), Ending::new(ending.clone()));
+                    tasks.serve_at_home(async move {
+                        let origin = Origin { address: Some((*stream.addresses().1.ip()).into()), is_encrypted: false };
+                        startup::begin(&shared, Box::new(stream), origin, ending, stranger).await
+                    });
+                }
                 Some((makes, origin)) = incoming.recv() => {
-                    let Some(stranger) = strangers.enter(shared.config.time.now()) else {
-                        shared.config.stats.turned_away.fetch_add(1, Relaxed);
-                        tracing::warn!("a connection was closed at once: there are too many");
-                        continue;
-                    };
+                    let Some(stranger) = enter(&strangers, &shared) else { continue };
                     let shared = Arc::clone(&shared);
                     let ending = Ending::new(ending.clone());
                     tasks.all.spawn(async move {
@@ -230,11 +244,25 @@ impl<D: Service> Server<D> {
 /// All connections. A task of a connection that is not a session yet ends with a session, or without one.
 struct Tasks<O: Opened> {
     network: Network,
+    /// Thread of the port of AF_XDP, with all its connections.
+    home: Option<NetworkThread>,
     /// Tasks of new connections. Results are boxed, because each poll of a task moves its result.
     all: JoinSet<Option<Box<BegunSession<O>>>>,
 }
 
 impl<O: Opened> Tasks<O> {
+    /// Begins a session and serves it, all on the thread of the port.
+    fn serve_at_home(&mut self, begins: impl Future<Output = Option<BegunSession<O>>> + Send + 'static) {
+        let Some(home) = &self.home else { return };
+        let served = async move {
+            if let Some(session) = begins.await {
+                session.serve().await;
+            }
+            None
+        };
+        self.all.spawn_on(served, home.runtime());
+    }
+
     /// Handles the end of a task: its session goes on at the thread with the fewest sessions.
     fn go_on(&mut self, ended: Result<Option<Box<BegunSession<O>>>, JoinError>) {
         match ended {
@@ -249,6 +277,32 @@ impl<O: Opened> Tasks<O> {
             }
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "a session ended by a fault of this program"),
+        }
+    }
+}
+
+/// Counts a new connection as a stranger. Returns `None` if there are too many.
+fn enter<D>(strangers: &Arc<Strangers>, shared: &ServerState<D>) -> Option<Stranger> {
+    let stranger = strangers.enter(shared.config.time.now());
+    if stranger.is_none() {
+        shared.config.stats.turned_away.fetch_add(1, Relaxed);
+        tracing::warn!("a connection was closed at once: there are too many");
+    }
+    stranger
+}
+
+/// Opens the port of AF_XDP. Where that is not possible, the log says why, and clients come by the kernel's TCP alone.
+fn open_port(wish: &PortOptions, tcp: &[StdTcpListener], connections_max: usize) -> Option<Port> {
+    let chosen = || tcp.first().and_then(|listener| listener.local_addr().ok()).map_or(0, |address| address.port());
+    let port = if wish.port == 0 { chosen() } else { wish.port };
+    // As many connections may be unauthenticated as there may be sessions, and some more.
+    let connections_max = connections_max.saturating_mul(2).saturating_add(64);
+    let memory = xdp::Memory { change: |bytes| MESSAGES.change(bytes), has_room };
+    match Port::open(PortOptions { port, connections_max, ..wish.clone() }, memory) {
+        Ok(port) => Some(port),
+        Err(error) => {
+            tracing::warn!(%error, "AF_XDP cannot be used; clients come by the kernel's TCP only");
+            None
         }
     }
 }

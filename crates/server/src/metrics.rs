@@ -6,6 +6,7 @@
 use crate::admission::{Admission, AdmissionView, Mode};
 use crate::service::Service;
 use crate::stats::Stats;
+use crate::xdp_lines;
 use gate::{ClassView, Times};
 use stage::observe::{Observe, RunPartRow};
 use std::fmt::Write;
@@ -108,6 +109,9 @@ fn text(stats: &Stats) -> String {
     single("overtake_shared_sleeps_total", "counter", help, rings.sleeps);
     let help = "Wake-ups sent to clients that share memory.";
     single("overtake_shared_wakes_total", "counter", help, rings.wakes);
+    for (name, help, value) in xdp_lines::counters() {
+        single(&format!("overtake_xdp_{name}_total"), "counter", help, value);
+    }
     stages(&mut out, stats);
     out
 }

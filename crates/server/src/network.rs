@@ -19,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use xdp::{Accept, Port};
 
 /// Interface of the kernel by which a server reads and writes TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,8 @@ pub type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 /// Threads that read the network. Dropping this ends them, and with them all remaining sessions.
 pub struct Network(Vec<NetworkThread>);
 
-struct NetworkThread {
+/// Thread that reads the network. Dropping this ends it.
+pub struct NetworkThread {
     runtime: Handle,
     /// Counter of sessions: each one holds a reference.
     place: Arc<()>,
@@ -75,7 +77,7 @@ impl Network {
                 })
             }
         };
-        let start = |at| NetworkThread::start(at, Arc::clone(&begun), Arc::clone(lent));
+        let start = |at| NetworkThread::start(format!("network {at}"), Arc::clone(&begun), Arc::clone(lent));
         (0..count.max(1)).map(start).collect::<io::Result<_>>().map(Network)
     }
 
@@ -88,7 +90,30 @@ impl Network {
 }
 
 impl NetworkThread {
-    fn start(at: usize, begun: ThreadStart, lent: ThreadStart) -> io::Result<NetworkThread> {
+    /// Starts a thread for a port of AF_XDP, whose connections are handed to `accept`.
+    ///
+    /// # Errors
+    /// The system has no threads left.
+    pub fn of_port(port: Port, accept: Accept, begun: &ThreadStart, lent: &ThreadStart) -> io::Result<NetworkThread> {
+        let begun = Arc::clone(begun);
+        let once = Mutex::new(Some((port, accept)));
+        let begun = move || {
+            begun();
+            if let Some((port, accept)) = once.locked_anyway().take()
+                && let Err(error) = xdp::start(port, accept)
+            {
+                tracing::warn!(%error, "AF_XDP cannot be used; clients come by the kernel's TCP only");
+            }
+        };
+        NetworkThread::start("network xdp".to_owned(), Arc::new(begun), Arc::clone(lent))
+    }
+
+    /// Returns its runtime.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    fn start(name: String, begun: ThreadStart, lent: ThreadStart) -> io::Result<NetworkThread> {
         let turns = turns();
         // Threads of the runtime's blocking pool, for statements that may be long, inherit this thread's scheduling
         // class.
@@ -101,7 +126,7 @@ impl NetworkThread {
             .build()?;
         let handle = runtime.handle().clone();
         let (over, end) = oneshot::channel();
-        let thread = thread::Builder::new().name(format!("network {at}")).stack_size(STACK_BYTES);
+        let thread = thread::Builder::new().name(name).stack_size(STACK_BYTES);
         let (alive, ended) = mpsc::channel::<()>();
         let thread = thread.spawn(move || {
             let _alive = alive;
@@ -112,6 +137,7 @@ impl NetworkThread {
             // Statements that were handed over and have nobody waiting for them are not waited for either.
             runtime.shutdown_background();
             uring::stop();
+            xdp::stop();
         })?;
         Ok(NetworkThread { runtime: handle, place: Arc::default(), over: Some(over), thread: Some(thread), ended })
     }

@@ -7,9 +7,10 @@ use settings::Defaults;
 use settings::sources::OptionError;
 use std::fmt;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use wire::tls;
+use xdp::{CaptureFile, Mode, PortOptions};
 
 /// Resolves `ADDRESS`, `ADDRESS:PORT`, `*`, or a name, which stands for all its addresses, with a port or without.
 fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
@@ -40,6 +41,31 @@ fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
         }
     }
     Ok(all)
+}
+
+/// Reads `INTERFACE[:QUEUE] [ADDRESS[:PORT]]`.
+fn xdp_port(text: &str, port: u16) -> Result<PortOptions, OptionError> {
+    let wrong = || {
+        let form = "overtake.listen_xdp: \"{text}\" is no INTERFACE[:QUEUE] [ADDRESS[:PORT]] with an IPv4 address";
+        OptionError::new(form.replace("{text}", text))
+    };
+    let mut words = text.split_whitespace();
+    let interface = words.next().ok_or_else(wrong)?;
+    let (interface, queue) = match interface.rsplit_once(':') {
+        Some((interface, queue)) => (interface, queue.parse().map_err(|_| wrong())?),
+        None => (interface, 0),
+    };
+    let (address, port) = match words.next().map(|word| (word.parse::<SocketAddrV4>(), word.parse::<Ipv4Addr>())) {
+        Some((Ok(address), _)) => (Some(*address.ip()), address.port()),
+        Some((Err(_), Ok(address))) => (Some(address), port),
+        Some((Err(_), Err(_))) => return Err(wrong()),
+        None => (None, port),
+    };
+    let interface = interface.to_owned();
+    match words.next() {
+        Some(_) => Err(wrong()),
+        None => Ok(PortOptions { interface, queue, address, port, ..PortOptions::default() }),
+    }
 }
 
 impl Config {
@@ -79,6 +105,18 @@ impl Config {
             "" => None,
             path => Some(PathBuf::from(path)),
         };
+        let xdp = match settings.get("overtake.listen_xdp") {
+            "" => None,
+            text => {
+                let bytes_max = settings.bytes("overtake.xdp_capture_size") as u64;
+                let capture = Some(settings.get("overtake.xdp_capture")).filter(|path| !path.is_empty());
+                Some(PortOptions {
+                    mode: if settings.get("overtake.xdp_mode") == "driver" { Mode::Driver } else { Mode::Generic },
+                    capture: capture.map(|path| CaptureFile { path: PathBuf::from(path), bytes_max }),
+                    ..xdp_port(text, port)?
+                })
+            }
+        };
         let metrics = match settings.get("overtake.metrics") {
             "" => None,
             text => match text.parse() {
@@ -100,6 +138,7 @@ impl Config {
             listen: addresses(settings.get("listen_addresses"), port)?,
             unix,
             shared,
+            xdp,
             metrics,
             network_threads,
             network,
@@ -156,6 +195,15 @@ mod tests {
         let listen: Vec<String> =
             Config::from_settings(&settings).expect("one").listen.iter().map(ToString::to_string).collect();
         assert_eq!(listen, ["[::]:6000", "[::1]:6000", "10.0.0.1:77", "127.0.0.1:6000", "127.0.0.1:78"]);
+        for (text, expected) in [
+            ("eth0", ("eth0", 0, None, 6000)),
+            ("eth0.7:3 10.0.0.5", ("eth0.7", 3, Some("10.0.0.5"), 6000)),
+            ("eth0 10.0.0.5:77", ("eth0", 0, Some("10.0.0.5"), 77)),
+        ] {
+            let port = xdp_port(text, 6000).expect("a port");
+            let address = port.address.map(|address| address.to_string());
+            assert_eq!((port.interface.as_str(), port.queue, address.as_deref(), port.port), expected);
+        }
         for wrong in [
             "listen_addresses=nowhere.invalid",
             "listen_addresses=localhost:x",
@@ -163,6 +211,9 @@ mod tests {
             "hba_file=/does/not/exist",
             "ssl=on",
             "overtake.metrics=1",
+            "overtake.listen_xdp=eth0:first",
+            "overtake.listen_xdp=eth0 ::1",
+            "overtake.listen_xdp=eth0 10.0.0.1 5432",
         ] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");

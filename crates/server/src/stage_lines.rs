@@ -14,7 +14,11 @@ pub fn tables() -> [ProvidedTable; 4] {
             "Stages of statements, by class, transport and isolation level: where their time goes.",
             &[
                 ("class", Text, "Class of the statements."),
-                ("transport", Text, "Transport of their sessions: `tcp`, `unix`, `tls`, `shared` or `io_uring`."),
+                (
+                    "transport",
+                    Text,
+                    "Transport of their sessions: `tcp`, `unix`, `tls`, `shared`, `io_uring` or `af_xdp`.",
+                ),
                 (
                     "isolation",
                     Text,
@@ -42,7 +46,11 @@ pub fn tables() -> [ProvidedTable; 4] {
             "Parts of the stage `run`, by class, transport and isolation level, as measured on one transaction in 64.",
             &[
                 ("class", Text, "Class of the statements."),
-                ("transport", Text, "Transport of their sessions: `tcp`, `unix`, `tls`, `shared` or `io_uring`."),
+                (
+                    "transport",
+                    Text,
+                    "Transport of their sessions: `tcp`, `unix`, `tls`, `shared`, `io_uring` or `af_xdp`.",
+                ),
                 (
                     "isolation",
                     Text,

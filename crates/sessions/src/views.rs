@@ -9,6 +9,7 @@ use engine::Engine;
 use server::admission::Admission;
 use server::stage_lines;
 use server::stats::{ANALYTICS_STATE, BELOW_STATE, Stats};
+use server::xdp_lines;
 use stage::Stage;
 use stage::observe::{Observe, Scheduling, Times};
 use statement::outcome::Signal;
@@ -280,6 +281,7 @@ impl Provider for Views {
         let mut tables = Vec::from(memory::tables());
         tables.extend(definitions());
         tables.extend(stage_lines::tables());
+        tables.push(xdp_lines::table());
         tables.extend(server::admission::lines::tables());
         tables
     }
@@ -299,6 +301,7 @@ impl Provider for Views {
     fn lines(&self, schema: &str, table: &str) -> NamedRows {
         match (schema, table) {
             ("overtake", "activity") => self.activity(),
+            ("overtake", "af_xdp") => xdp_lines::lines(),
             ("overtake", "stages") => stage_lines::lines(&*self.stats),
             ("overtake", "run_parts") => stage_lines::run_parts(&*self.stats),
             ("overtake", "stage_clock") => stage_lines::clock(&*self.stats),

@@ -124,6 +124,7 @@ impl ValueType {
 
 const LEVELS: &[&str] = &["read committed", "repeatable read", "serializable", "read uncommitted"];
 const NETWORKS: &[&str] = &["epoll", "io_uring"];
+const XDP_MODES: &[&str] = &["generic", "driver"];
 const PATHS: &[&str] = &["auto", "row", "analytics"];
 const PRIORITIES: &[&str] = &["low", "normal", "high"];
 const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
@@ -414,6 +415,12 @@ pub static DEFS: &[SettingDef] = &[
         "Sets the path of the Unix-domain socket for clients that share memory with the server; none if empty.",
     ),
     server(
+        "overtake.listen_xdp",
+        "",
+        ValueType::Text,
+        "Sets the network interface, as INTERFACE[:QUEUE] [ADDRESS[:PORT]], whose TCP the server handles itself; none if empty.",
+    ),
+    server(
         "overtake.lock_priority",
         "not-running",
         ValueType::OneOf(&["none", "priority-queue", "pow", "not-running"]),
@@ -619,13 +626,31 @@ pub static DEFS: &[SettingDef] = &[
         "overtake.urgent_calls",
         "on",
         ValueType::Switch,
-        "Whether calls of urgent procedures of class high interrupt queries on busy workers.",
+        "Lets calls of urgent procedures of class high interrupt queries on busy workers.",
     ),
     server(
         "overtake.urgent_claim_after",
         "100",
         ValueType::Integer(0, 1_000_000),
         "Sets after how many microseconds an urgent call that no worker has started runs on a thread of its own; 0: never.",
+    ),
+    server(
+        "overtake.xdp_capture",
+        "",
+        ValueType::Text,
+        "Sets the file to which frames of overtake.listen_xdp are written, for tcpdump and Wireshark; none if empty.",
+    ),
+    server(
+        "overtake.xdp_capture_size",
+        "64MB",
+        ValueType::Kilobytes(64),
+        "Sets how much overtake.xdp_capture may take on the disk; older frames are dropped.",
+    ),
+    server(
+        "overtake.xdp_mode",
+        "generic",
+        ValueType::OneOf(XDP_MODES),
+        "Sets where frames of overtake.listen_xdp are diverted: generic works everywhere, driver needs one that can.",
     ),
     inert("parallel_leader_participation", "on", ValueType::Switch),
     inert("parallel_setup_cost", "1000", ValueType::Real),

@@ -113,12 +113,14 @@ pub enum Transport {
     Shared,
     /// TCP by io_uring.
     IoUring,
+    /// TCP of this process, over AF_XDP.
+    AfXdp,
 }
 
 impl Transport {
     /// Every transport.
-    pub const ALL: [Transport; 5] =
-        [Transport::Tcp, Transport::Unix, Transport::Tls, Transport::Shared, Transport::IoUring];
+    pub const ALL: [Transport; 6] =
+        [Transport::Tcp, Transport::Unix, Transport::Tls, Transport::Shared, Transport::IoUring, Transport::AfXdp];
 
     /// Returns the name in views, metrics and documentation.
     pub fn name(self) -> &'static str {
@@ -128,6 +130,7 @@ impl Transport {
             Transport::Tls => "tls",
             Transport::Shared => "shared",
             Transport::IoUring => "io_uring",
+            Transport::AfXdp => "af_xdp",
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Empty, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 use uring::UringStream;
+use xdp::XdpStream;
 
 /// Peer of a stream, as the operating system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,28 @@ impl Io for UringStream {
 
     fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
         Err(io::Error::other("a connection of io_uring stays with its thread"))
+    }
+}
+
+impl Io for XdpStream {
+    fn transport(&self) -> Transport {
+        Transport::AfXdp
+    }
+
+    fn limit_silence(&self, limit: Option<Duration>) {
+        XdpStream::limit_silence(self, limit);
+    }
+
+    fn peer(&self) -> Peer {
+        let (ours, theirs) = self.addresses();
+        Peer::Tcp { ours: ours.into(), theirs: theirs.into() }
+    }
+
+    fn settled(self: Box<Self>, _stay: Stay) -> io::Result<Box<dyn Io>> {
+        match self.is_at_home() {
+            true => Ok(self),
+            false => Err(io::Error::other("a connection of AF_XDP stays with its thread")),
+        }
     }
 }
 

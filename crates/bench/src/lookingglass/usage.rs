@@ -20,6 +20,31 @@ pub struct Reading {
     client: ProcessorTime,
     /// Seconds of each stage that is work; empty if the server has no stage clock.
     stages: BTreeMap<String, f64>,
+    frames: FrameUse,
+}
+
+/// Work of a server that handles TCP itself with frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameUse {
+    /// Seconds in calls of the kernel.
+    pub kernel_s: f64,
+    /// Number of these calls.
+    pub calls: f64,
+    /// Number of looks that found no frame.
+    pub empty_looks: f64,
+    /// Segments that were sent again because no answer had come for long.
+    pub probes: f64,
+}
+
+impl FrameUse {
+    fn combine(self, other: FrameUse, with: impl Fn(f64, f64) -> f64) -> FrameUse {
+        FrameUse {
+            kernel_s: with(self.kernel_s, other.kernel_s),
+            calls: with(self.calls, other.calls),
+            empty_looks: with(self.empty_looks, other.empty_looks),
+            probes: with(self.probes, other.probes),
+        }
+    }
 }
 
 /// Consumption between two readings.
@@ -35,6 +60,8 @@ pub struct Used {
     pub client: ProcessorTime,
     /// Seconds of each stage that is work.
     pub stages: BTreeMap<String, f64>,
+    /// Work with frames.
+    pub frames: FrameUse,
 }
 
 impl Reading {
@@ -43,7 +70,10 @@ impl Reading {
     /// # Errors
     /// If the server does not answer, or was started by another program.
     pub fn take(control: &Control, target: &MeasuredServer) -> anyhow::Result<Reading> {
-        let stages = if target.is_overtake() { stages(control)? } else { BTreeMap::new() };
+        let (stages, frames) = match target.is_overtake() {
+            true => (stages(control)?, frames(control)?),
+            false => (BTreeMap::new(), FrameUse::default()),
+        };
         let processes = target.processes().context("the server is not a process of this machine")?;
         let threads_ns = target.is_overtake().then(|| processes.threads_ns()).transpose()?;
         Ok(Reading {
@@ -51,6 +81,7 @@ impl Reading {
             threads_s: threads_ns.map(|ns| ns as f64 / 1e9),
             client: ProcessorTime::of_one(std::process::id())?,
             stages,
+            frames,
         })
     }
 
@@ -65,6 +96,7 @@ impl Reading {
             threads_s: self.threads_s.zip(before.threads_s).map(|(after, before)| after - before),
             client: self.client.since(before.client),
             stages: self.stages.iter().map(stage).collect(),
+            frames: self.frames.combine(before.frames, |after, before| after - before),
         }
     }
 }
@@ -79,6 +111,13 @@ fn stages(control: &Control) -> anyhow::Result<BTreeMap<String, f64>> {
     rows.into_iter().map(of).collect()
 }
 
+fn frames(control: &Control) -> anyhow::Result<FrameUse> {
+    let rows = control.rows("select kernel_ns, kernel_calls, empty_looks, probes from overtake.af_xdp")?;
+    let numbers: Vec<f64> = rows.into_iter().flatten().flatten().filter_map(|text| text.parse().ok()).collect();
+    let [kernel_ns, calls, empty_looks, probes] = numbers[..] else { anyhow::bail!("four counters are needed") };
+    Ok(FrameUse { kernel_s: kernel_ns / 1e9, calls, empty_looks, probes })
+}
+
 impl Used {
     /// Adds the consumption of another round.
     pub fn add(&mut self, other: &Used) {
@@ -86,6 +125,7 @@ impl Used {
         self.server = self.server.plus(other.server);
         self.threads_s = other.threads_s.map(|seconds| seconds + self.threads_s.unwrap_or(0.0));
         self.client = self.client.plus(other.client);
+        self.frames = self.frames.combine(other.frames, |one, other| one + other);
         for (stage, seconds) in &other.stages {
             *self.stages.entry(stage.clone()).or_default() += seconds;
         }
@@ -112,6 +152,12 @@ impl Used {
         self.server.all_s - self.stages.values().sum::<f64>()
     }
 
+    /// Returns the seconds that the server spent in calls of the kernel for reading and writing, timed around them: those
+    /// for frames, and the stages that read and write. Waiting for either is not part of that.
+    pub fn calls_s(&self) -> f64 {
+        self.frames.kernel_s + self.stage_s("network_read") + self.stage_s("network_write")
+    }
+
     /// Returns the seconds of a stage.
     pub fn stage_s(&self, stage: &str) -> f64 {
         self.stages.get(stage).copied().unwrap_or(0.0)
@@ -125,7 +171,14 @@ mod tests {
     fn used(server_s: f64, client_s: f64) -> Used {
         let time = |all_s| ProcessorTime { all_s, kernel_s: all_s / 2.0 };
         let stages = BTreeMap::from([("run".to_owned(), 1.0), ("decode".to_owned(), 0.25)]);
-        Used { wall_s: 2.0, server: time(server_s), threads_s: None, client: time(client_s), stages }
+        Used {
+            wall_s: 2.0,
+            server: time(server_s),
+            threads_s: None,
+            client: time(client_s),
+            stages,
+            frames: FrameUse::default(),
+        }
     }
 
     #[test]
@@ -151,6 +204,7 @@ mod tests {
             threads_s: Some(seconds),
             client: ProcessorTime::default(),
             stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
+            frames: FrameUse { kernel_s: seconds / 7.0, ..FrameUse::default() },
         };
         let used = of(7.0).since(&of(3.0), 5.0);
         assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));

@@ -15,6 +15,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
+use xdp::lab::Lab;
 
 /// Choice of servers.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -240,6 +241,33 @@ impl TransportServers {
         let shared = MeasuredServer { key: "shared", title: "shared memory", shared, ..self.epoll.clone() };
         vec![self.epoll.clone(), self.io_uring.clone(), unix, shared]
     }
+}
+
+/// Starts Overtake in the server's network of a lab, at an address there and port 5432. This thread, and those that
+/// measure, have to be in the clients' network.
+///
+/// # Errors
+/// Errors of the server.
+pub fn overtake_in(
+    lab: &Lab,
+    (key, title): (&'static str, &'static str),
+    connections_max: u32,
+    settings: &[&str],
+) -> anyhow::Result<MeasuredServer> {
+    let folder = Folder::new("overtake-rules")?;
+    let rules = folder.path().join("pg_hba.conf");
+    std::fs::write(&rules, "local all all trust\nhost all all all trust\n").context("rules for clients")?;
+    let start = || {
+        Server::serve(connections_max, Transport::Tcp, |command| {
+            command.arg("-c").arg(format!("hba_file={}", rules.display()));
+            for setting in ["port=5432", "overtake.network_threads=1"].iter().chain(settings) {
+                command.args(["-c", setting]);
+            }
+        })
+    };
+    let mut server = lab.at_server(start).context("a thread in another network")??;
+    server.base_url = format!("postgresql://postgres@{}:5432", lab.server_address());
+    one_overtake(key, title, server)
 }
 
 fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyhow::Result<MeasuredServer> {

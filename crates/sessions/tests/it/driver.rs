@@ -8,7 +8,12 @@ use wire::scram::Verifier;
 
 async fn connect(real: &Real, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
     let mut config = Config::new();
-    config.host("127.0.0.1").port(real.address.port()).user(user).dbname("postgres").password(password);
+    config
+        .host(real.address.ip().to_string())
+        .port(real.address.port())
+        .user(user)
+        .dbname("postgres")
+        .password(password);
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async { drop(connection.await) });
     Ok(client)

@@ -69,7 +69,7 @@ pub fn who_waits_can_be_cancelled_or_go() {
         assert_eq!(state(&statement.await.unwrap().unwrap_err()), "57014");
         until("it has left", || waiting(&admission) == 0).await;
         // A client that disconnects is noticed while it waits.
-        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
+        let config = real.address_parameters();
         let (gone, connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
         let connection = tokio::spawn(async { drop(connection.await) });
         let task = tokio::spawn(async move { gone.batch_execute("select 3").await });
@@ -181,7 +181,7 @@ pub fn who_is_turned_away_is_told_why() {
     real.runtime.block_on(async {
         let holder = real.client().await;
         holder.batch_execute("begin; select 1").await.unwrap();
-        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", real.address.port());
+        let config = real.address_parameters();
         let (client, mut connection): (Client, _) = tokio_postgres::connect(&config, NoTls).await.unwrap();
         let (sender, mut notices) = tokio::sync::mpsc::unbounded_channel();
         tokio::spawn(async move {

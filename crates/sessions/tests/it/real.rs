@@ -3,14 +3,14 @@
 use engine::{Engine, EngineConfig, Housekeeper};
 use overtake_client::proxy::SharedProxy;
 use server::network::NetworkInterface;
-use server::{Config, Server, Stats};
+use server::{Config, HbaRule, Server, Stats};
 use settings::{Defaults, SettingSource};
 use sql::session::Database;
 use stage::observe::Observe;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use testkit::TempDir;
 use tokio::runtime::Runtime;
@@ -18,6 +18,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, error::SqlState};
 use wirekit::raw::{PATIENCE, Raw, bind, execute, message, named, parse, query, sync};
+use xdp::PortOptions;
+use xdp::lab::Lab;
 
 /// Returns a query with this many rows of two columns, `n` and `t`.
 pub fn rows(count: usize) -> String {
@@ -49,6 +51,32 @@ pub enum Way {
     Shared,
     /// TCP, by io_uring on the server's side.
     IoUring,
+    /// TCP from another network, which the server handles itself.
+    Xdp,
+}
+
+/// Networks of this process, if its clients are in one of their own.
+static LAB: OnceLock<Lab> = OnceLock::new();
+
+/// Moves this thread, and those that it starts, into the clients' network. Returns false where there is none to be had.
+pub fn join_clients() -> bool {
+    match Lab::new(1500) {
+        Ok(lab) => {
+            lab.join_clients().unwrap();
+            LAB.set(lab).unwrap();
+            true
+        }
+        Err(error) => {
+            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "no networks: {error}");
+            println!("SKIPPED: no networks: {error}");
+            false
+        }
+    }
+}
+
+/// Returns the networks that this process has joined.
+pub fn lab() -> &'static Lab {
+    LAB.get().unwrap()
 }
 
 static WAY: Mutex<Way> = Mutex::new(Way::Tcp);
@@ -109,6 +137,14 @@ impl Real {
             roles: database.roles().clone(),
             ..Config::default()
         };
+        if *WAY.lock().unwrap() == Way::Xdp {
+            config.rules.extend(HbaRule::parse_all("host all all 10.99.0.0/24 trust").unwrap());
+            config.xdp = Some(PortOptions {
+                interface: lab().server_interface().to_owned(),
+                port: 5432,
+                ..PortOptions::default()
+            });
+        }
         change(&mut config);
         if *WAY.lock().unwrap() == Way::IoUring {
             config.network = NetworkInterface::IoUring;
@@ -116,8 +152,15 @@ impl Real {
         let folder = testkit::folder("shared");
         config.shared = Some(folder.path().join("shared"));
         let (stats, database) = (config.stats.clone(), add(database, &config));
-        let server = Server::bind(config, sessions::Sessions(database.clone())).unwrap();
-        let address = match *WAY.lock().unwrap() {
+        let bind = || Server::bind(config, sessions::Sessions(database.clone())).unwrap();
+        let way = *WAY.lock().unwrap();
+        let server = if way == Way::Xdp { lab().at_server(bind).unwrap() } else { bind() };
+        let address = match way {
+            Way::Xdp => {
+                let address = *server.addresses().unwrap().last().unwrap();
+                assert_eq!(address.ip(), lab().server_address());
+                address
+            }
             Way::Tcp | Way::IoUring => server.addresses().unwrap()[0],
             Way::Shared => runtime.block_on(async {
                 let mut proxy = SharedProxy::new(&folder.path().join("shared"));
@@ -138,6 +181,19 @@ impl Real {
     /// Returns the path of the socket for clients that share memory.
     pub fn shared(&self) -> PathBuf {
         self.folder.path().join("shared")
+    }
+
+    /// Returns the address from which clients come.
+    pub fn client_address(&self) -> IpAddr {
+        match LAB.get() {
+            Some(lab) => lab.client_address().into(),
+            None => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
+
+    /// Returns parameters for a driver that connects as the superuser.
+    pub fn address_parameters(&self) -> String {
+        format!("host={} port={} user=postgres dbname=postgres", self.address.ip(), self.address.port())
     }
 
     /// Connects a client that has not sent anything.
@@ -198,7 +254,7 @@ impl Real {
     /// Connects with a string of connection parameters.
     pub async fn login(&self, how: &str) -> Result<Client, tokio_postgres::Error> {
         let mut config: tokio_postgres::Config = how.parse().unwrap();
-        config.host("127.0.0.1").port(self.address.port()).dbname("postgres");
+        config.host(self.address.ip().to_string()).port(self.address.port()).dbname("postgres");
         let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(async { drop(connection.await) });
         Ok(client)

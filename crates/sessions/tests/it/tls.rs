@@ -91,7 +91,8 @@ pub fn encryption_by_rustls() {
     client.send(&message(b'X', b""));
     assert_eq!(encrypted(&real).ask(&startup(2 << 16, &[])).matches("0A000").count(), 1);
     // Without encryption, the rule does not match.
-    let who = "host \"127.0.0.1\", user \"postgres\", database \"postgres\", no encryption";
+    let from = real.client_address();
+    let who = format!("host \"{from}\", user \"postgres\", database \"postgres\", no encryption");
     let refused = format!("E(FATAL|28000|no pg_hba.conf entry for {who}) end");
     assert_eq!(real.stranger().start(&[("user", "postgres")]), refused);
     // Data sent before the handshake do not count as encrypted.

@@ -1,6 +1,6 @@
 //! The protocol over each transport: the same tests, and attacks on shared memory.
 
-use crate::real::{Real, Way, travel_by};
+use crate::real::{Real, Way, join_clients, lab, travel_by};
 use overtake_client::SharedStream;
 use rings::SharedMemory;
 use rings::pair::{RING_BYTES, Side, WANTS_BYTES};
@@ -178,6 +178,140 @@ pub fn io_uring_is_used() {
     });
     crate::tls::encryption_by_rustls();
     crate::fuzz::garbage_harms_nobody();
+}
+
+/// Runs one of three parts of the suite with clients in another network.
+fn part_from_afar(number: usize) {
+    if join_clients() {
+        part(Way::Xdp, number);
+    }
+}
+
+/// First part of the suite over AF_XDP.
+pub fn the_protocol_over_af_xdp_1() {
+    part_from_afar(0);
+}
+
+/// Second part.
+pub fn the_protocol_over_af_xdp_2() {
+    part_from_afar(1);
+}
+
+/// Third part.
+pub fn the_protocol_over_af_xdp_3() {
+    part_from_afar(2);
+}
+
+/// The server says that it uses AF_XDP and from where clients come, and serves TLS by it. Rules for hosts hold.
+pub fn af_xdp_is_used() {
+    if !join_clients() {
+        return;
+    }
+    travel_by(Way::Xdp);
+    let real = Real::new();
+    real.runtime.block_on(async {
+        let client = real.client().await;
+        client.batch_execute("select 1").await.unwrap();
+        let of = |text: &'static str| async { client.query_one(text, &[]).await.unwrap().get::<_, bool>(0) };
+        assert!(of("select count(*) > 0 from overtake.stages where transport = 'af_xdp' and 0 < count").await);
+        let frames = "select 0 < frames_received and 0 < frames_sent and 0 < kernel_ns from overtake.af_xdp";
+        assert!(of(frames).await);
+        let from = "select client_addr::text like '10.99.0.2%' from pg_stat_activity where pid = pg_backend_pid()";
+        assert!(of(from).await);
+    });
+    drop(real);
+    let refusing = Real::with("", |config| {
+        config.rules = HbaRule::parse_all("host all all 10.99.0.2/32 reject\nhost all all all trust").unwrap();
+    });
+    let said = refusing.stranger().start(&[("user", "postgres"), ("database", "postgres")]);
+    assert!(said.starts_with("E(FATAL|28000|"), "{said}");
+    drop(refusing);
+    crate::fuzz::garbage_harms_nobody();
+    crate::tls::encryption_by_rustls();
+}
+
+/// A thousand sessions at the same time, each of which works.
+pub fn a_thousand_sessions_over_af_xdp() {
+    if !join_clients() {
+        return;
+    }
+    travel_by(Way::Xdp);
+    let real = Real::with("", |config| config.connections_max = 1_010);
+    let mut sessions: Vec<_> = (0..1_000).map(|_| real.raw_client()).collect();
+    assert_eq!(real.sessions(), 1_000);
+    for _ in 0..2 {
+        sessions.iter_mut().for_each(|session| session.send(&query("select 7 as n")));
+        for session in &mut sessions {
+            assert_eq!(session.answer(), "T(n:23:0) D(7) C(SELECT 1) Z(I)");
+        }
+    }
+    drop(sessions);
+    until_sessions(&real, 0);
+}
+
+/// Sessions go on although one packet in a hundred is lost.
+pub fn sessions_survive_loss_over_af_xdp() {
+    if !join_clients() {
+        return;
+    }
+    travel_by(Way::Xdp);
+    let real = Real::new();
+    let loss = match lab().lose(100) {
+        Ok(loss) => loss,
+        Err(error) => {
+            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "no loss: {error}");
+            return println!("SKIPPED: no loss: {error}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut session = real.raw_client();
+                for _ in 0..200 {
+                    assert_eq!(session.ask(&query("select 7 as n")), "T(n:23:0) D(7) C(SELECT 1) Z(I)");
+                }
+                let large = session.ask(&query(&crate::real::rows(20_000)));
+                assert!(large.ends_with("C(SELECT 20000) Z(I)"), "{}", &large[large.len() - 60..]);
+            });
+        }
+    });
+    drop(loss);
+    until_sessions(&real, 0);
+}
+
+/// Without the interface, the server serves by the kernel's TCP alone.
+fn serves_by_tcp(interface: &str) {
+    let real = Real::with("", |config| {
+        let interface = interface.to_owned();
+        config.xdp = Some(xdp::PortOptions { interface, port: 5432, ..xdp::PortOptions::default() });
+    });
+    assert_eq!(real.raw_client().ask(&query("select 7 as n")), "T(n:23:0) D(7) C(SELECT 1) Z(I)");
+    let frames = real.raw_client().ask(&query("select frames_received as n from overtake.af_xdp"));
+    assert_eq!(frames, "T(n:20:0) D(0) C(SELECT 1) Z(I)");
+}
+
+/// Case: a server in a process that may do nothing special.
+pub fn a_server_without_rights() {
+    assert!(xdp::lab::Lab::new(1500).is_err(), "it has rights");
+    serves_by_tcp("lo");
+    println!("\nserved");
+}
+
+/// Without an interface, or the right to use it, the server serves by the kernel's TCP.
+pub fn without_af_xdp_there_is_tcp() {
+    serves_by_tcp("nowhere0");
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(std::env::current_exe().unwrap());
+    match command.args(["--exec", "transports::a_server_without_rights"]).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("\nserved"), "{output:?}");
+        }
+        Err(error) => {
+            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "no setpriv: {error}");
+            println!("SKIPPED: no setpriv: {error}");
+        }
+    }
 }
 
 fn raw(real: &Real) -> Raw<overtake_client::BlockingStream> {

@@ -1,0 +1,406 @@
+//! Connection: TCP's state of one client, and its way to the frames.
+//!
+//! **Invariant:** smoltcp sees the segments of one connection only, in a set of sockets that has one, so its search
+//! among all sockets costs nothing. It chooses its own first sequence number, after the client knows ours: numbers are
+//! moved by the difference in both directions, before and after it.
+
+use crate::count::{self, Counted, Memory};
+use crate::frame::{self, ACK, ETHERNET, HEADERS, Macs, Plain, SYN, Segment, reversed};
+use crate::handshake::Answered;
+use crate::port::Facts;
+use crate::socket::Sender;
+use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
+use smoltcp::phy::{self, Checksum, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
+use smoltcp::socket::tcp::{self, CongestionControl, SocketBuffer, State};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use std::io;
+use std::net::SocketAddrV4;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Bytes of each buffer of a connection. A window of this size needs no scale.
+const BUFFER: usize = 65_535;
+/// Bytes that a connection takes at most.
+pub(crate) const CONNECTION_BYTES: usize = 2 * BUFFER + 4096;
+/// Time after which an idle client is asked for a sign of life, and time without any after which it is gone.
+const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
+const SILENCE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(120);
+/// Time for which a connection that nobody uses any more tries to deliver what was written, and waits for the client's
+/// end.
+const LINGER: Duration = Duration::from_secs(30);
+/// Least and greatest time after which the last segment is sent again.
+const PROBE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
+
+/// Time since the port was opened.
+pub(crate) type Time = Duration;
+
+/// Returns a time as smoltcp takes it.
+pub(crate) fn instant(time: Time) -> smoltcp::time::Instant {
+    smoltcp::time::Instant::from_micros(i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Last segment with payload, kept until it is acknowledged.
+///
+/// smoltcp waits for a second before it sends anything again, as the standard asks. If the last segment of an answer is
+/// lost, nothing behind it makes the client tell. So it is sent once more, earlier (a tail loss probe).
+#[derive(Debug, Default)]
+struct Tail {
+    frame: Vec<u8>,
+    /// Number behind its payload, as smoltcp counts.
+    end: u32,
+    at: Option<Time>,
+}
+
+/// Connection of a client.
+pub(crate) struct Connection {
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+    pub(crate) peer: SocketAddrV4,
+    /// Ethernet addresses of what is sent.
+    macs: Macs,
+    /// Our sequence numbers minus smoltcp's.
+    moved: u32,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    tail: Tail,
+    probe_after: Option<Duration>,
+    /// True if it is in the driver's list of those that may have something to send.
+    pub(crate) is_listed: bool,
+    /// Earliest time at which the driver looks at it.
+    pub(crate) alarm: Option<Time>,
+    /// True if nobody reads or writes any more.
+    is_dropped: bool,
+    /// Time at which it ends in any case, because nobody uses it any more.
+    linger: Option<Time>,
+    _counted: Counted,
+}
+
+/// Way of one connection's segments: to smoltcp, and from it to frames.
+struct Wire<'w> {
+    facts: &'w Facts,
+    incoming: Option<&'w [u8]>,
+    sender: Option<&'w mut Sender>,
+    macs: Macs,
+    moved: u32,
+    tail: &'w mut Tail,
+    /// Result: the first sequence number of an answer that is not sent.
+    answered: Option<u32>,
+    /// Result: no frame was left.
+    is_full: bool,
+}
+
+struct Incoming<'w>(&'w [u8]);
+
+struct Outgoing<'o, 'w>(&'o mut Wire<'w>);
+
+impl phy::RxToken for Incoming<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(self.0)
+    }
+}
+
+impl phy::TxToken for Outgoing<'_, '_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
+        let Outgoing(wire) = self;
+        let end = ETHERNET + length;
+        let taken = wire.sender.as_mut().and_then(|sender| sender.frame());
+        let (Some(sender), Some(mut frame)) = (wire.sender.as_mut(), taken) else {
+            // Nobody is to be sent this, or nothing can be sent now: TCP repeats what matters.
+            let mut spare = vec![0; end];
+            let result = write(&mut spare[ETHERNET..]);
+            wire.answered = Some(frame::sent(&spare).0);
+            return result;
+        };
+        // The interface was told how much fits.
+        let bytes = &mut sender.bytes(&mut frame)[..end];
+        bytes[..12].copy_from_slice(&wire.macs);
+        bytes[12..ETHERNET].copy_from_slice(&[0x08, 0]);
+        let result = write(&mut bytes[ETHERNET..]);
+        let (sequence, payload) = frame::sent(bytes);
+        frame::move_sequence(bytes, wire.moved);
+        frame::finish(bytes);
+        if 0 < payload {
+            wire.tail.frame.clear();
+            wire.tail.frame.extend_from_slice(bytes);
+            (wire.tail.end, wire.tail.at) = (sequence.wrapping_add(payload as u32), None);
+        }
+        sender.send(frame, end);
+        result
+    }
+}
+
+impl<'w> Device for Wire<'w> {
+    type RxToken<'a>
+        = Incoming<'w>
+    where
+        Self: 'a;
+    type TxToken<'a>
+        = Outgoing<'a, 'w>
+    where
+        Self: 'a;
+
+    fn receive(&mut self, _: smoltcp::time::Instant) -> Option<(Incoming<'w>, Outgoing<'_, 'w>)> {
+        self.incoming.take().map(|incoming| (Incoming(incoming), Outgoing(self)))
+    }
+
+    fn transmit(&mut self, _: smoltcp::time::Instant) -> Option<Outgoing<'_, 'w>> {
+        self.is_full = self.sender.as_mut().is_some_and(|sender| !sender.has_frame());
+        (!self.is_full).then_some(Outgoing(self))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = self.facts.mtu;
+        // Of what comes, all sums were compared. TCP's sums are computed when numbers have moved.
+        capabilities.checksum = ChecksumCapabilities::ignored();
+        capabilities.checksum.ipv4 = Checksum::Tx;
+        capabilities
+    }
+}
+
+impl<'w> Wire<'w> {
+    fn new(facts: &'w Facts, tail: &'w mut Tail) -> Wire<'w> {
+        let macs = [0; 12];
+        Wire { facts, incoming: None, sender: None, macs, moved: 0, tail, answered: None, is_full: false }
+    }
+}
+
+/// Makes smoltcp's interface, which all connections share.
+pub(crate) fn interface(facts: &Facts, seed: u64) -> Interface {
+    let mut config = Config::new(HardwareAddress::Ip);
+    config.random_seed = seed;
+    let mut interface = Interface::new(config, &mut Wire::new(facts, &mut Tail::default()), instant(Time::ZERO));
+    interface.update_ip_addrs(|addresses| {
+        // There is room for one.
+        let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(*facts.address.ip()), 32));
+    });
+    interface
+}
+
+fn socket() -> tcp::Socket<'static> {
+    let mut socket = tcp::Socket::new(SocketBuffer::new(vec![0; BUFFER]), SocketBuffer::new(vec![0; BUFFER]));
+    socket.set_nagle_enabled(false);
+    socket.set_congestion_control(CongestionControl::Cubic);
+    socket.set_keep_alive(Some(KEEP_ALIVE));
+    socket.set_timeout(Some(SILENCE));
+    socket
+}
+
+impl Connection {
+    /// Makes the connection of a client that has acknowledged our first sequence number, `ours`. Its segment is to be
+    /// [taken](Connection::take) next.
+    pub(crate) fn new(
+        facts: &Facts,
+        interface: &mut Interface,
+        segment: &Segment,
+        answered: Answered,
+        memory: Memory,
+        now: Time,
+    ) -> Option<Connection> {
+        let mut sockets = SocketSet::new(Vec::with_capacity(1));
+        let handle = sockets.add(socket());
+        sockets.get_mut::<tcp::Socket<'_>>(handle).listen(facts.address.port()).ok()?;
+        // The request again, as smoltcp has to see it.
+        let mut frame = [0; HEADERS + 20];
+        let options = answered.offer.options(answered.offer.mss, answered.offer.scale.unwrap_or(0));
+        let request = Plain {
+            macs: segment.macs,
+            from: segment.from,
+            to: facts.address,
+            sequence: segment.sequence.wrapping_sub(1),
+            acknowledged: 0,
+            flags: SYN,
+            window: u16::MAX,
+            options: &options,
+        };
+        let end = request.write(&mut frame);
+        let mut tail = Tail::default();
+        let mut wire = Wire::new(facts, &mut tail);
+        wire.incoming = frame.get(ETHERNET..end);
+        interface.poll_ingress_single(instant(now), &mut wire, &mut sockets);
+        interface.poll_egress(instant(now), &mut wire, &mut sockets);
+        let moved = segment.acknowledged.wrapping_sub(1).wrapping_sub(wire.answered?);
+        let probe_after = answered.rtt.map(|rtt| (3 * rtt).clamp(PROBE.0, PROBE.1));
+        Some(Connection {
+            sockets,
+            handle,
+            peer: segment.from,
+            macs: reversed(&segment.macs),
+            moved,
+            reader: None,
+            writer: None,
+            tail,
+            probe_after,
+            is_listed: false,
+            alarm: None,
+            is_dropped: false,
+            linger: None,
+            _counted: Counted::new(memory, CONNECTION_BYTES),
+        })
+    }
+
+    fn socket(&mut self) -> &mut tcp::Socket<'static> {
+        self.sockets.get_mut(self.handle)
+    }
+
+    /// Takes a segment of the client.
+    pub(crate) fn take(
+        &mut self,
+        (facts, interface, sender): (&Facts, &mut Interface, &mut Sender),
+        segment: &Segment,
+        bytes: &mut [u8],
+        now: Time,
+        wakes: &mut Vec<Waker>,
+    ) {
+        frame::move_acknowledged(bytes, self.moved);
+        self.macs = reversed(&segment.macs);
+        if segment.flags & ACK != 0 {
+            self.tail.is_acknowledged(segment.acknowledged.wrapping_sub(self.moved));
+        }
+        let mut wire = Wire::new(facts, &mut self.tail);
+        (wire.sender, wire.macs, wire.moved) = (Some(sender), self.macs, self.moved);
+        wire.incoming = bytes.get(segment.packet.clone());
+        interface.poll_ingress_single(instant(now), &mut wire, &mut self.sockets);
+        if self.is_dropped && 0 < self.socket().recv_queue() {
+            // Nobody will read it: the client hears that, as from the kernel.
+            self.socket().abort();
+        }
+        self.wake(wakes);
+    }
+
+    /// Sends what is due. Returns true if frames were missing.
+    pub(crate) fn send(
+        &mut self,
+        (facts, interface, sender): (&Facts, &mut Interface, &mut Sender),
+        now: Time,
+        wakes: &mut Vec<Waker>,
+    ) -> bool {
+        if self.tail.at.is_some_and(|at| at <= now) {
+            self.tail.send_again(sender);
+        }
+        if self.is_dropped && *self.linger.get_or_insert(now + LINGER) <= now {
+            self.socket().abort();
+        }
+        let mut wire = Wire::new(facts, &mut self.tail);
+        (wire.sender, wire.macs, wire.moved) = (Some(sender), self.macs, self.moved);
+        while interface.poll_egress(instant(now), &mut wire, &mut self.sockets) == PollResult::SocketStateChanged {}
+        let is_full = wire.is_full;
+        if self.tail.at.is_none() && !self.tail.frame.is_empty() {
+            self.tail.at = self.probe_after.map(|after| now + after);
+        }
+        self.wake(wakes);
+        is_full
+    }
+
+    /// Returns the time at which it has to send something, whatever happens.
+    pub(crate) fn due(&mut self, interface: &mut Interface, now: Time) -> Option<Time> {
+        let due = interface.poll_at(instant(now), &self.sockets);
+        let due = due.map(|due| Time::from_micros(u64::try_from(due.total_micros()).unwrap_or(0)));
+        due.into_iter().chain(self.tail.at).chain(self.linger).min()
+    }
+
+    /// Returns true if neither side has anything to do with it any more.
+    pub(crate) fn is_over(&mut self) -> bool {
+        // Who has closed first does not wait for segments that come late: they are answered by resets.
+        self.is_dropped && matches!(self.socket().state(), State::Closed | State::TimeWait)
+    }
+
+    fn wake(&mut self, wakes: &mut Vec<Waker>) {
+        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
+        if self.reader.is_some() && (socket.can_recv() || !socket.may_recv()) {
+            wakes.extend(self.reader.take());
+        }
+        if self.writer.is_some() && (socket.can_send() || !socket.may_send()) {
+            wakes.extend(self.writer.take());
+        }
+    }
+
+    /// Returns the tasks that wait for it.
+    pub(crate) fn tasks(&mut self) -> impl Iterator<Item = Waker> {
+        self.reader.take().into_iter().chain(self.writer.take())
+    }
+
+    pub(crate) fn poll_read(&mut self, cx: &Context<'_>, copy: impl FnOnce(&[u8]) -> usize) -> Poll<io::Result<()>> {
+        let socket = self.socket();
+        if !socket.can_recv() && socket.may_recv() {
+            keep(&mut self.reader, cx);
+            return Poll::Pending;
+        }
+        let read = socket.recv(|bytes| (copy(bytes), ()));
+        Poll::Ready(match read {
+            Ok(()) | Err(tcp::RecvError::Finished) => Ok(()),
+            Err(tcp::RecvError::InvalidState) => Err(io::ErrorKind::ConnectionReset.into()),
+        })
+    }
+
+    pub(crate) fn poll_write(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let socket = self.socket();
+        if !socket.may_send() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if !socket.can_send() && !bytes.is_empty() {
+            keep(&mut self.writer, cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(socket.send_slice(bytes).map_err(|_| io::ErrorKind::BrokenPipe.into()))
+    }
+
+    /// Tells the client that nothing more is written.
+    pub(crate) fn shut_down(&mut self) {
+        self.socket().close();
+    }
+
+    /// Limits the time in which the client acknowledges nothing.
+    pub(crate) fn limit_silence(&mut self, limit: Option<Duration>) {
+        let limit = limit.map(|limit| smoltcp::time::Duration::from_micros(limit.as_micros() as u64));
+        self.socket().set_timeout(limit.or(Some(SILENCE)));
+    }
+
+    /// Closes it, because nobody uses it any more. What was written is sent. If something was not read, the client hears
+    /// that it is lost.
+    pub(crate) fn abandon(&mut self) {
+        self.is_dropped = true;
+        self.tasks().for_each(drop);
+        let socket = self.socket();
+        if 0 < socket.recv_queue() {
+            return socket.abort();
+        }
+        socket.close();
+        socket.set_keep_alive(None);
+    }
+
+    /// Ends it at once.
+    pub(crate) fn abort(&mut self) {
+        self.socket().abort();
+    }
+}
+
+impl Tail {
+    /// Takes note of what the client has.
+    fn is_acknowledged(&mut self, until: u32) {
+        if !self.frame.is_empty() && (until.wrapping_sub(self.end)).cast_signed() >= 0 {
+            self.frame.clear();
+            self.at = None;
+        }
+    }
+
+    /// Sends the segment once more.
+    fn send_again(&mut self, sender: &mut Sender) {
+        self.at = None;
+        let frame = if self.frame.is_empty() { None } else { sender.frame() };
+        if let Some(mut frame) = frame {
+            let length = self.frame.len();
+            sender.bytes(&mut frame)[..length].copy_from_slice(&self.frame);
+            sender.send(frame, length);
+            count::PROBES.add(1);
+        }
+        self.frame.clear();
+    }
+}
+
+fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    if !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        *slot = Some(cx.waker().clone());
+    }
+}
