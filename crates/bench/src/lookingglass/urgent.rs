@@ -1,8 +1,9 @@
-//! A CALL of class high beside Q2 on all workers: as a request of the scheduler that interrupts a query, and on the thread
-//! that has read it.
+//! A CALL of class high beside Q2 on all workers: as a request of the scheduler that interrupts a query, and on the
+//! thread that has read it.
 //!
-//! **Invariant:** all ways take turns on one server, beside the same sessions, with the same calls; the signal rung alone is
-//! measured in the same run. The start delay is the server's own: from the hand-over to the first instruction of the call.
+//! **Invariant:** all ways take turns on one server, beside the same sessions, with the same calls; the signal rung
+//! alone is measured in the same run. The start delay is the server's own: from the hand-over to the first instruction
+//! of the call.
 
 use super::key_value;
 use crate::delivery;

@@ -14,7 +14,7 @@ use super::action::ProcedureCall;
 use super::analysis::Analysis;
 use super::procedure::returned;
 use super::run::{RunNeeds, StatementRun};
-use super::{Database, Parked, Session, Step, TransactionBlock};
+use super::{Database, Parked, Session, Step};
 use crate::context::PreparedUrgent;
 use crate::exec::urgent::{GaveUp, UrgentEnd, UrgentJob, is_plain};
 use crate::exec::{may_end_transactions, of_code};
@@ -216,12 +216,13 @@ impl Session {
 
     /// Returns the state of urgent calls if this call of the procedure may be one: it is of class high, and a transaction
     /// of its own at READ COMMITTED.
-    pub(super) fn urgent_calls(&self, routine: &Arc<Routine>) -> Option<Arc<UrgentCalls>> {
+    pub(super) fn urgent_calls(&mut self, routine: &Arc<Routine>) -> Option<Arc<UrgentCalls>> {
         if !routine.isolation.is_urgent || self.urgent.is_over {
             return None;
         }
+        // The transaction has its characteristics from its beginning on.
+        self.open_implicit();
         let is_alone = self.urgent.ends_with_statement
-            && self.block != TransactionBlock::Explicit
             && !self.is_in_block()
             && !self.is_parked
             && !self.engine.is_open()
