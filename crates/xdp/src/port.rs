@@ -8,9 +8,14 @@ use crate::system;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
 
 /// Bytes of the headers of IPv4 and TCP.
 const IP_HEADERS: usize = 40;
+/// Pause before a busy queue is tried again, and the number of pauses.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+const BUSY_LOOKS: usize = 100;
 /// Least size of packets with which TCP is worth it.
 const MTU_MIN: usize = 576;
 
@@ -67,6 +72,17 @@ fn named<R>(what: &str, result: io::Result<R>) -> io::Result<R> {
     })
 }
 
+/// Opens something that may still belong to a process that has just ended: the kernel takes a queue back a little later.
+fn patiently<R>(open: impl Fn() -> io::Result<R>) -> io::Result<R> {
+    for _ in 0..BUSY_LOOKS {
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(BUSY_PAUSE),
+            opened => return opened,
+        }
+    }
+    open()
+}
+
 impl Port {
     /// Opens a port, in the network of this thread. Its memory, and that of its connections, is counted.
     ///
@@ -89,13 +105,13 @@ impl Port {
         }
         let facts = Facts { address: SocketAddrV4::new(ip, options.port), mtu, mss: (mtu - IP_HEADERS) as u16 };
         let _counted = Counted::new(memory, bytes);
-        let opened = socket::open(interface, queue, frame_bytes, mode == Mode::Generic);
+        let opened = patiently(|| socket::open(interface, queue, frame_bytes, mode == Mode::Generic));
         let (socket, receiver, mut sender) = named(&format!("AF_XDP socket at queue {queue}"), opened)?;
         if let Some(file) = options.capture {
             let path = file.path.display().to_string();
             sender.set_capture(named(&path, Capture::start(file))?);
         }
-        let diversion = Diversion::start(interface, queue, facts.address, &socket, mode);
+        let diversion = patiently(|| Diversion::start(interface, queue, facts.address, &socket, mode));
         let _diversion = named(&format!("interface \"{name}\""), diversion)?;
         let connections_max = options.connections_max;
         Ok(Port { _diversion, receiver, sender, socket, facts, connections_max, memory, name, _counted })
