@@ -1,25 +1,15 @@
 //! TPC-C's New-Order as stored code: one source for WebAssembly and for an executable.
 //!
-//! Three batches of calls: what the order needs is read, the district gives the number, and all rows are written.
+//! Two batches of calls: one reads what the order needs and takes the stock and the number of the order, as statements
+//! of a client would; the other writes the new rows.
 
-use guest::{Array, Call, Decimal, Error, Result, Row, Table, Timestamp, module, values};
+use guest::{Array, Call, Decimal, Error, Queried, Result, Row, Statement, Timestamp, module, values};
 
 module! {
     tables {
         WAREHOUSE: "tpcc_warehouse" (w_id, w_tax);
-        DISTRICT: "tpcc_district" (d_w_id, d_id, d_tax, d_next_o_id);
         CUSTOMER: "tpcc_customer" (c_w_id, c_d_id, c_id, c_discount);
         ITEM: "tpcc_item" (i_id, i_price);
-        STOCK_1: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_01);
-        STOCK_2: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_02);
-        STOCK_3: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_03);
-        STOCK_4: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_04);
-        STOCK_5: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_05);
-        STOCK_6: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_06);
-        STOCK_7: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_07);
-        STOCK_8: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_08);
-        STOCK_9: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_09);
-        STOCK_10: "tpcc_stock" (s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_10);
         ORDERS: "tpcc_orders" (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local);
         NEW_ORDER: "tpcc_new_order" (no_w_id, no_d_id, no_o_id);
         ORDER_LINE: "tpcc_order_line"
@@ -29,14 +19,23 @@ module! {
     }
     statements {
         ADD: "UPDATE glass_kv SET v = v + 1 WHERE k = $1";
-        TAKE: "UPDATE tpcc_stock SET s_quantity = $3, s_ytd = $4, s_order_cnt = $5, s_remote_cnt = $6 WHERE s_w_id = $1 AND s_i_id = $2";
-        NUMBER: "UPDATE tpcc_district SET d_next_o_id = $3 WHERE d_w_id = $1 AND d_id = $2";
+        TAKE_1: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_01";
+        TAKE_2: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_02";
+        TAKE_3: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_03";
+        TAKE_4: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_04";
+        TAKE_5: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_05";
+        TAKE_6: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_06";
+        TAKE_7: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_07";
+        TAKE_8: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_08";
+        TAKE_9: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_09";
+        TAKE_10: "UPDATE tpcc_stock SET s_quantity = CASE WHEN s_quantity - $3 >= 10 THEN s_quantity - $3 ELSE s_quantity - $3 + 91 END, s_ytd = s_ytd + $4, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $5 WHERE s_w_id = $1 AND s_i_id = $2 RETURNING s_dist_10";
+        NUMBER: "UPDATE tpcc_district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2 RETURNING d_next_o_id - 1, d_tax";
     }
     entries { new_order; read; read_together; update; mix; mix_together; nothing; }
 }
 
-/// Tables of stock by the district whose information a line shows.
-const STOCKS: [Table; 10] = [STOCK_1, STOCK_2, STOCK_3, STOCK_4, STOCK_5, STOCK_6, STOCK_7, STOCK_8, STOCK_9, STOCK_10];
+/// Statements that take stock, by the district whose information a line shows.
+const TAKES: [Statement; 10] = [TAKE_1, TAKE_2, TAKE_3, TAKE_4, TAKE_5, TAKE_6, TAKE_7, TAKE_8, TAKE_9, TAKE_10];
 
 /// Order with as many items, supplying warehouses and quantities.
 type Order = (i32, i32, i32, Timestamp, Array<i32>, Array<i32>, Array<i32>);
@@ -49,10 +48,15 @@ fn decimal(row: &Row, at: usize) -> Result<Decimal> {
     row.get(at)
 }
 
+/// Returns the row that a statement has changed.
+fn changed(queried: Queried, what: &str) -> Result<Row> {
+    queried.rows.into_iter().next().ok_or_else(|| missing(what))
+}
+
 fn new_order(call: &mut Call) -> Result<Decimal> {
     let (warehouse, district, customer, entered, items, supplies, quantities) = call.arguments::<Order>()?;
-    let stock =
-        usize::try_from(district - 1).ok().and_then(|at| STOCKS.get(at)).copied().ok_or_else(|| missing("district"))?;
+    let take =
+        usize::try_from(district - 1).ok().and_then(|at| TAKES.get(at)).copied().ok_or_else(|| missing("district"))?;
     let lines: Vec<(i32, i32, i32)> = items
         .0
         .iter()
@@ -65,23 +69,27 @@ fn new_order(call: &mut Call) -> Result<Decimal> {
     let home = batch.get(WAREHOUSE, warehouse);
     let buyer = batch.get(CUSTOMER, (warehouse, district, customer));
     let prices: Vec<_> = lines.iter().map(|(item, ..)| batch.get(ITEM, *item)).collect();
-    let stocks: Vec<_> = lines.iter().map(|(item, supply, _)| batch.get_for_update(stock, (*supply, *item))).collect();
+    let mut stocks = Vec::with_capacity(lines.len());
+    for (item, supply, quantity) in &lines {
+        let is_remote = i32::from(*supply != warehouse);
+        stocks.push(batch.query(take, (*supply, *item, *quantity, *quantity, is_remote)));
+    }
     // The district, which all its orders want, is locked last.
-    let place = batch.get_for_update(DISTRICT, (warehouse, district));
+    let place = batch.query(NUMBER, (warehouse, district));
     let mut answers = batch.run()?;
     let tax = decimal(&answers.take(home)?.ok_or_else(|| missing("warehouse"))?, 1)?;
     let discount = decimal(&answers.take(buyer)?.ok_or_else(|| missing("customer"))?, 3)?;
-    let place = answers.take(place)?.ok_or_else(|| missing("district"))?;
-    let order = place.get::<i32>(3)?;
+    let place = changed(answers.take(place)?, "district")?;
+    let order = place.get::<i32>(0)?;
 
     let mut rows = Vec::with_capacity(lines.len());
     let mut sum = Decimal::ZERO;
     for ((price, stock), (item, supply, quantity)) in prices.into_iter().zip(stocks).zip(&lines) {
         let item_row = answers.take(price)?.ok_or_else(|| Error::new("23502", "the item does not exist"))?;
-        let stock = answers.take(stock)?.ok_or_else(|| missing("stock"))?;
+        let info = changed(answers.take(stock)?, "stock")?.get::<String>(0)?;
         let amount = decimal(&item_row, 1)? * Decimal::from(i64::from(*quantity));
         sum = sum + amount;
-        rows.push((*item, *supply, *quantity, amount, stock));
+        rows.push((*item, *supply, *quantity, amount, info));
     }
 
     let mut batch = call.batch();
@@ -91,22 +99,15 @@ fn new_order(call: &mut Call) -> Result<Decimal> {
         values![warehouse, district, order, customer, entered, None::<i32>, lines.len() as i32, i32::from(is_local)],
     );
     batch.insert(NEW_ORDER, (warehouse, district, order));
-    for (number, (item, supply, quantity, amount, stock)) in (1..).zip(rows) {
-        let left = stock.get::<i32>(2)? - quantity;
-        let left = if 10 <= left { left } else { left + 91 };
-        let sold = decimal(&stock, 3)? + Decimal::from(i64::from(quantity));
-        let remote = stock.get::<i32>(5)? + i32::from(supply != warehouse);
-        batch.execute(TAKE, values![supply, item, left, sold, stock.get::<i32>(4)? + 1, remote]);
-        let info = stock.get::<String>(6)?;
+    for (number, (item, supply, quantity, amount, info)) in (1..).zip(rows) {
         batch.insert(
             ORDER_LINE,
             values![warehouse, district, order, number, item, supply, None::<Timestamp>, quantity, amount, info],
         );
     }
-    batch.execute(NUMBER, (warehouse, district, order + 1));
     batch.run()?;
     let one = Decimal::from(1_i64);
-    Ok(sum * (one - discount) * (one + tax + decimal(&place, 2)?))
+    Ok(sum * (one - discount) * (one + tax + decimal(&place, 1)?))
 }
 
 /// One call in this many of a mix is an update.

@@ -2,8 +2,8 @@
 
 use crate::bytes::Reader;
 use crate::call::{
-    Call, Executed, NoticeLevel, Statement, Table, put_delete, put_execute, put_get, put_notice, put_put, put_scan,
-    read_executed, read_get,
+    Call, Executed, NoticeLevel, Queried, Statement, Table, put_delete, put_execute, put_get, put_notice, put_put,
+    put_query, put_scan, read_executed, read_get, read_queried,
 };
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -32,6 +32,7 @@ enum AnswerKind {
     Bool,
     Cursor,
     Executed,
+    Queried,
 }
 
 /// Answer to a call.
@@ -42,6 +43,7 @@ enum Answer {
     Bool(bool),
     Cursor(Cursor),
     Executed(Executed),
+    Queried(Queried),
 }
 
 /// Answers to a batch of calls.
@@ -107,6 +109,12 @@ impl<'c, 'h> Batch<'c, 'h> {
         self.expect(AnswerKind::Executed)
     }
 
+    /// Adds [`Call::query`]. Rows that do not fit the answer are left to a cursor.
+    pub fn query(&mut self, statement: Statement, parameters: impl IntoRow) -> Later<Queried> {
+        put_query(statement, parameters, &mut self.call.request);
+        self.expect(AnswerKind::Queried)
+    }
+
     /// Adds [`Call::notice`].
     pub fn notice(&mut self, level: NoticeLevel, message: &str) {
         put_notice(level, message, &mut self.call.request);
@@ -134,6 +142,7 @@ fn read(kind: AnswerKind, reader: &mut Reader<'_>) -> Result<Answer> {
         AnswerKind::Bool => Answer::Bool(reader.bool()?),
         AnswerKind::Cursor => Answer::Cursor(Cursor::numbered(reader.u32()?)),
         AnswerKind::Executed => Answer::Executed(read_executed(reader)?),
+        AnswerKind::Queried => Answer::Queried(read_queried(reader)?),
     })
 }
 
@@ -175,4 +184,5 @@ answers! {
     Bool => bool;
     Cursor => Cursor;
     Executed => Executed;
+    Queried => Queried;
 }

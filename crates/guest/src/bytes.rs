@@ -21,6 +21,7 @@ pub(crate) mod code {
     pub(crate) const EMIT: u8 = 10;
     pub(crate) const COMMIT: u8 = 11;
     pub(crate) const ROLLBACK: u8 = 12;
+    pub(crate) const QUERY: u8 = 13;
 }
 
 /// Writes a length in 4 bytes, and the bytes.

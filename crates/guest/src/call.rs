@@ -55,6 +55,17 @@ pub struct Executed {
     pub cursor: Option<Cursor>,
 }
 
+/// Result of a query that was made in a batch.
+#[derive(Debug)]
+pub struct Queried {
+    /// Rows that the statement has changed, or returned.
+    pub count: u64,
+    /// Rows of the result, as many as have fitted the answer.
+    pub rows: Vec<Row>,
+    /// Cursor over the others; `None` if there are none.
+    pub rest: Option<Cursor>,
+}
+
 /// Bytes of a request for which there is room from the beginning.
 const REQUEST_BYTES: usize = 256;
 
@@ -189,10 +200,15 @@ impl<'h> Call<'h> {
 
     /// Executes a statement of the manifest, and returns all rows of its result.
     pub fn query(&mut self, statement: Statement, parameters: impl IntoRow) -> Result<Vec<Row>> {
-        match self.execute(statement, parameters)?.cursor {
-            Some(cursor) => cursor.rows(self).collect(),
-            None => Ok(Vec::new()),
+        self.request.clear();
+        put_query(statement, parameters, &mut self.request);
+        let Queried { count: _, mut rows, rest } = read_queried(&mut self.exchange()?)?;
+        if let Some(cursor) = rest {
+            for row in cursor.rows(self) {
+                rows.push(row?);
+            }
         }
+        Ok(rows)
     }
 
     /// Commits the transaction, and begins another. Cursors are closed, and locks are gone.
@@ -287,6 +303,12 @@ pub(crate) fn put_execute(statement: Statement, parameters: impl IntoRow, out: &
     parameters.into_row(&mut ValueSink::new(out));
 }
 
+pub(crate) fn put_query(statement: Statement, parameters: impl IntoRow, out: &mut Vec<u8>) {
+    out.push(code::QUERY);
+    out.extend_from_slice(&statement.0.to_le_bytes());
+    parameters.into_row(&mut ValueSink::new(out));
+}
+
 pub(crate) fn put_notice(level: NoticeLevel, message: &str, out: &mut Vec<u8>) {
     let level = match level {
         NoticeLevel::Debug => 0,
@@ -301,6 +323,13 @@ pub(crate) fn put_notice(level: NoticeLevel, message: &str, out: &mut Vec<u8>) {
 
 pub(crate) fn read_get(answer: &mut Reader<'_>, columns: u16) -> Result<Option<Row>> {
     if answer.bool()? { Ok(Some(Row::from(answer.values(columns)?))) } else { Ok(None) }
+}
+
+pub(crate) fn read_queried(answer: &mut Reader<'_>) -> Result<Queried> {
+    let count = answer.u64()?;
+    let rows = answer.rows()?.into_iter().map(Row::from).collect();
+    let rest = if answer.bool()? { None } else { Some(Cursor::numbered(answer.u32()?)) };
+    Ok(Queried { count, rows, rest })
 }
 
 pub(crate) fn read_executed(answer: &mut Reader<'_>) -> Result<Executed> {

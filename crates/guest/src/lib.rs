@@ -66,7 +66,7 @@ mod worker;
 
 pub use batch::{Answers, Batch, FromAnswer, Later};
 pub use bytes::AREA_BYTES;
-pub use call::{Call, Executed, Host, NoticeLevel, Statement, Table};
+pub use call::{Call, Executed, Host, NoticeLevel, Queried, Statement, Table};
 pub use cursor::{Cursor, CursorRows};
 pub use decimal::Decimal;
 pub use error::{Error, Result};

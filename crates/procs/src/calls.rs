@@ -5,7 +5,7 @@
 
 use engine::{Table, Txn};
 use statement::error::SqlResult;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use types::SqlType;
 use types::datum::Datum;
@@ -53,6 +53,27 @@ pub enum TransactionEnd {
 /// Receiver of a row. It stops the walk by returning `Break`.
 pub type EachRow<'a> = dyn FnMut(&[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
 
+/// Receiver of a row with the types of its columns. It leaves the row to the next receiver by returning `Break`.
+pub type EachTypedRow<'a> = dyn FnMut(&[SqlType], &[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
+
+/// Call of a batch that is about to be made.
+#[derive(Clone, Debug)]
+pub struct ComingCall {
+    /// Kind of the call.
+    pub what: ComingKind,
+    /// Place of its values among those of all.
+    pub values: Range<usize>,
+}
+
+/// Kind of a call that may reach a row by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the calls")]
+pub enum ComingKind {
+    Get { table: TableHandle, locks: bool },
+    Delete(TableHandle),
+    Statement(StatementHandle),
+}
+
 /// Engine as stored code sees it, within one invocation.
 ///
 /// Each call is a command of its own within the calling statement. After an error the invocation must end with that
@@ -73,6 +94,12 @@ pub trait EngineCalls {
 
     /// Returns the types of a cursor's columns.
     fn cursor_columns(&mut self, cursor: CursorHandle) -> SqlResult<Arc<[SqlType]>>;
+
+    /// Takes notice of calls that are about to be made, and may ask for the memory that they will need. A hint: it fails
+    /// never, reads nothing, and promises nothing about the calls.
+    fn foresee(&mut self, calls: &[ComingCall], values: &[Datum]) {
+        let _ = (calls, values);
+    }
 
     /// Passes the row with this key to `each`, if there is one; with `locks`, after it is locked as `FOR UPDATE` does.
     /// Returns true if there is a row.
@@ -96,6 +123,21 @@ pub trait EngineCalls {
 
     /// Executes a statement of the manifest.
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed>;
+
+    /// Executes a statement as [`EngineCalls::execute`] does, and passes the rows of its result to `each`. If that breaks,
+    /// the row and those behind it are left to the cursor that is returned.
+    fn query(
+        &mut self,
+        statement: StatementHandle,
+        parameters: &[Datum],
+        each: &mut EachTypedRow<'_>,
+    ) -> SqlResult<Executed> {
+        let Executed { rows, cursor } = self.execute(statement, parameters)?;
+        let Some(open) = cursor else { return Ok(Executed { rows, cursor }) };
+        let columns = self.cursor_columns(open)?;
+        let is_over = self.next(open, u32::MAX, &mut |row| each(&columns, row))?;
+        Ok(Executed { rows, cursor: cursor.filter(|_| !is_over) })
+    }
 
     /// Commits the transaction, or rolls it back, and begins another. All cursors are closed.
     ///

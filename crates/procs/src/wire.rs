@@ -30,11 +30,14 @@
 //! | emit | 10 | as a result | |
 //! | commit | 11 | | |
 //! | rollback | 12 | | |
+//! | query | 13 | as of execute | rows in 8, rows as a result, then 1, or 0 and a cursor in 4 over the rest |
 //!
 //! **Invariant:** an answer never exceeds the area: rows of `next` that do not fit are left for the next call, and any
 //! other answer beyond it is `54000`.
 
-use crate::calls::{CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle, TransactionEnd};
+use crate::calls::{
+    ComingCall, ComingKind, CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+};
 use crate::format::{WireReader, garbled, put};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -48,6 +51,11 @@ pub const AREA_BYTES: usize = 1 << 20;
 pub const BATCH_MAX: usize = 1_024;
 /// Bytes of an answer besides rows: those that `next` leaves free for its end.
 const END_BYTES: usize = 16;
+
+/// Bytes of a request from which on its calls are looked at before they are made: fewer are one call or two.
+const FORESEEN_BYTES_MIN: usize = 64;
+/// Greatest number of calls that are looked at before.
+const FORESEEN_MAX: usize = 40;
 
 /// Kinds of calls, by their codes.
 #[allow(missing_docs, reason = "the table of this module")]
@@ -64,6 +72,7 @@ pub mod code {
     pub const EMIT: u8 = 10;
     pub const COMMIT: u8 = 11;
     pub const ROLLBACK: u8 = 12;
+    pub const QUERY: u8 = 13;
 }
 
 /// Returns the error for a message that does not fit the area.
@@ -144,19 +153,75 @@ pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>)
     if reader.is_empty() {
         return Err(garbled("an empty request"));
     }
+    if FORESEEN_BYTES_MIN <= request.len() {
+        foresee(engine, reader);
+    }
+    let mut row = Vec::new();
     while !reader.is_empty() {
-        serve_one(engine, &mut reader, answer)?;
+        serve_one(engine, &mut reader, &mut row, answer)?;
         check_fits(answer, "an answer to a call")?;
     }
     Ok(())
 }
 
+/// Tells the engine of the calls with which a request begins, up to the first that writes a row or reaches none by a
+/// key. What is wrong with them is found when they are made.
+fn foresee(engine: &mut dyn EngineCalls, mut reader: WireReader<'_>) {
+    let (mut calls, mut values) = (Vec::with_capacity(FORESEEN_MAX), Vec::new());
+    while calls.len() < FORESEEN_MAX
+        && let Ok(Some(what)) = foresee_one(engine, &mut reader, &mut values)
+    {
+        let begin = calls.last().map_or(0, |last: &ComingCall| last.values.end);
+        calls.push(ComingCall { what, values: begin..values.len() });
+    }
+    if 1 < calls.len() {
+        engine.foresee(&calls, &values);
+    }
+}
+
+fn foresee_one(
+    engine: &mut dyn EngineCalls,
+    reader: &mut WireReader<'_>,
+    values: &mut Vec<Datum>,
+) -> SqlResult<Option<ComingKind>> {
+    if reader.is_empty() {
+        return Ok(None);
+    }
+    let (what, of) = match reader.u8()? {
+        code::GET => {
+            let locks = flag(reader)?;
+            let table = TableHandle(reader.u16()?);
+            (ComingKind::Get { table, locks }, engine.key(table)?)
+        }
+        code::DELETE => {
+            let table = TableHandle(reader.u16()?);
+            (ComingKind::Delete(table), engine.key(table)?)
+        }
+        code::EXECUTE | code::QUERY => {
+            let statement = StatementHandle(reader.u16()?);
+            (ComingKind::Statement(statement), engine.parameters(statement)?)
+        }
+        _ => return Ok(None),
+    };
+    for one in &*of {
+        values.push(reader.datum(*one)?);
+    }
+    Ok(Some(what))
+}
+
 fn values(reader: &mut WireReader<'_>, of: &[SqlType]) -> SqlResult<Vec<Datum>> {
     let mut all = Vec::with_capacity(of.len());
-    for one in of {
-        all.push(reader.datum(*one)?);
-    }
+    read_values(reader, of, &mut all)?;
     Ok(all)
+}
+
+/// Reads values in place of what `row` holds.
+fn read_values(reader: &mut WireReader<'_>, of: &[SqlType], row: &mut Vec<Datum>) -> SqlResult<()> {
+    row.clear();
+    for one in of {
+        row.push(reader.datum(*one)?);
+    }
+    Ok(())
 }
 
 /// Reads a byte of flags, of which only bit 0 is known.
@@ -168,16 +233,22 @@ fn flag(reader: &mut WireReader<'_>) -> SqlResult<bool> {
     }
 }
 
-fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: &mut Vec<u8>) -> SqlResult<()> {
+/// Executes one call. `row` is room for its values, which the calls of a batch share.
+fn serve_one(
+    engine: &mut dyn EngineCalls,
+    reader: &mut WireReader<'_>,
+    row: &mut Vec<Datum>,
+    answer: &mut Vec<u8>,
+) -> SqlResult<()> {
     match reader.u8()? {
         code::GET => {
             let locks = flag(reader)?;
             let table = TableHandle(reader.u16()?);
-            let key = values(reader, &engine.key(table)?)?;
+            read_values(reader, &engine.key(table)?, row)?;
             let columns = engine.columns(table)?;
             let begin = answer.len();
             answer.push(1);
-            let is_found = engine.get(table, &key, locks, &mut |row| {
+            let is_found = engine.get(table, row, locks, &mut |row| {
                 row.iter().zip(&*columns).for_each(|(value, of)| put(value, *of, answer));
                 Ok(ControlFlow::Break(()))
             })?;
@@ -189,13 +260,13 @@ fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: 
         code::PUT => {
             let is_new = flag(reader)?;
             let table = TableHandle(reader.u16()?);
-            let row = values(reader, &engine.columns(table)?)?;
-            engine.put(table, &row, is_new)?;
+            read_values(reader, &engine.columns(table)?, row)?;
+            engine.put(table, row, is_new)?;
         }
         code::DELETE => {
             let table = TableHandle(reader.u16()?);
-            let key = values(reader, &engine.key(table)?)?;
-            let was_there = engine.delete(table, &key)?;
+            read_values(reader, &engine.key(table)?, row)?;
+            let was_there = engine.delete(table, row)?;
             answer.push(u8::from(was_there));
         }
         code::SCAN => {
@@ -204,16 +275,16 @@ fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: 
             let count = usize::from(reader.u16()?);
             let key = engine.key(table)?;
             let key = key.get(..count).ok_or_else(|| garbled("more values than the key has columns"))?;
-            let prefix = values(reader, key)?;
-            let cursor = engine.scan(table, &prefix, is_descending)?;
+            read_values(reader, key, row)?;
+            let cursor = engine.scan(table, row, is_descending)?;
             answer.extend_from_slice(&cursor.0.to_le_bytes());
         }
         code::NEXT => next(engine, CursorHandle(reader.u32()?), reader.u32()?, answer)?,
         code::CLOSE => engine.close(CursorHandle(reader.u32()?))?,
         code::EXECUTE => {
             let statement = StatementHandle(reader.u16()?);
-            let parameters = values(reader, &engine.parameters(statement)?)?;
-            let executed = engine.execute(statement, &parameters)?;
+            read_values(reader, &engine.parameters(statement)?, row)?;
+            let executed = engine.execute(statement, row)?;
             answer.extend_from_slice(&executed.rows.to_le_bytes());
             answer.push(u8::from(executed.cursor.is_some()));
             if let Some(cursor) = executed.cursor {
@@ -238,6 +309,21 @@ fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: 
         }
         code::COMMIT => engine.end_transaction(TransactionEnd::Commit)?,
         code::ROLLBACK => engine.end_transaction(TransactionEnd::Rollback)?,
+        code::QUERY => {
+            let statement = StatementHandle(reader.u16()?);
+            read_values(reader, &engine.parameters(statement)?, row)?;
+            let place = answer.len();
+            answer.extend_from_slice(&0_u64.to_le_bytes());
+            let mut packet = RowPacket::begin(answer, 0);
+            let executed = engine.query(statement, row, &mut |columns, row| packet.add(columns, row))?;
+            packet.end(executed.cursor.is_none());
+            if let Some(cursor) = executed.cursor {
+                answer.extend_from_slice(&cursor.0.to_le_bytes());
+            }
+            if let Some(place) = answer.get_mut(place..place + 8) {
+                place.copy_from_slice(&executed.rows.to_le_bytes());
+            }
+        }
         code => return Err(garbled(&format!("{code} is the code of no call"))),
     }
     Ok(())
@@ -246,26 +332,53 @@ fn serve_one(engine: &mut dyn EngineCalls, reader: &mut WireReader<'_>, answer: 
 /// Writes the next rows of a cursor, as many as fit.
 fn next(engine: &mut dyn EngineCalls, cursor: CursorHandle, count: u32, answer: &mut Vec<u8>) -> SqlResult<()> {
     let columns = engine.cursor_columns(cursor)?;
-    let begin = answer.len();
-    answer.extend_from_slice(&0_u32.to_le_bytes());
-    answer.extend_from_slice(&(columns.len() as u16).to_le_bytes());
-    let mut rows = 0_u32;
-    let is_over = engine.next(cursor, count, &mut |row| {
-        let before = answer.len();
-        row.iter().zip(&*columns).for_each(|(value, of)| put(value, *of, answer));
-        if answer.len() + END_BYTES <= AREA_BYTES {
-            rows += 1;
+    let mut packet = RowPacket::begin(answer, columns.len());
+    let is_over = engine.next(cursor, count, &mut |row| packet.add(&columns, row))?;
+    packet.end(is_over);
+    Ok(())
+}
+
+/// Rows of an answer, as many as fit.
+struct RowPacket<'a> {
+    answer: &'a mut Vec<u8>,
+    /// Length of the answer before them.
+    begin: usize,
+    rows: u32,
+    columns: usize,
+}
+
+impl RowPacket<'_> {
+    /// Begins a packet of rows with so many columns, or as many as the first row has.
+    fn begin(answer: &mut Vec<u8>, columns: usize) -> RowPacket<'_> {
+        let begin = answer.len();
+        answer.extend_from_slice(&[0; 6]);
+        RowPacket { answer, begin, rows: 0, columns }
+    }
+
+    /// Adds a row. Breaks if it does not fit.
+    fn add(&mut self, columns: &[SqlType], row: &[Datum]) -> SqlResult<ControlFlow<()>> {
+        let before = self.answer.len();
+        row.iter().zip(columns).for_each(|(value, of)| put(value, *of, self.answer));
+        if self.answer.len() + END_BYTES <= AREA_BYTES {
+            self.rows += 1;
+            self.columns = columns.len();
             return Ok(ControlFlow::Continue(()));
         }
-        answer.truncate(before);
+        self.answer.truncate(before);
         // The row waits for an answer of its own, unless this one has nothing else.
-        if rows == 0 && begin == 0 { Err(too_large("a row")) } else { Ok(ControlFlow::Break(())) }
-    })?;
-    if let Some(place) = answer.get_mut(begin..begin + 4) {
-        place.copy_from_slice(&rows.to_le_bytes());
+        if self.rows == 0 && self.begin == 0 { Err(too_large("a row")) } else { Ok(ControlFlow::Break(())) }
     }
-    answer.push(u8::from(is_over));
-    Ok(())
+
+    /// Ends the packet.
+    fn end(self, is_over: bool) {
+        if let Some(place) = self.answer.get_mut(self.begin..self.begin + 4) {
+            place.copy_from_slice(&self.rows.to_le_bytes());
+        }
+        if let Some(place) = self.answer.get_mut(self.begin + 4..self.begin + 6) {
+            place.copy_from_slice(&(self.columns as u16).to_le_bytes());
+        }
+        self.answer.push(u8::from(is_over));
+    }
 }
 
 /// Reads the error that code raises.

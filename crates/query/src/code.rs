@@ -6,10 +6,6 @@
 //! **Invariant:** a planned call depends on the state of the catalog, the search path and the settings that it was bound
 //! by.
 
-mod keyed;
-
-pub use keyed::{KeyedLock, KeyedRead};
-
 use crate::bind::{Binder, settled};
 use crate::plan::ColumnInfo;
 use crate::routine::{BodyStatement, alone};
@@ -41,8 +37,6 @@ pub struct PlannedCall {
     pub parameters: Arc<[SqlType]>,
     /// Types of the result's columns; `None` for a statement without a result.
     pub columns: Option<Arc<[SqlType]>>,
-    /// Way to the result without the executor; `None` if the plan has to run.
-    pub keyed: Option<KeyedRead>,
 }
 
 impl PlannedCall {
@@ -61,9 +55,8 @@ impl PlannedCall {
         let binder = Binder::new(scope.catalog, scope.path, text, scope.env, parameters.to_vec());
         let (statement, columns) = alone(&binder, &parsed.statement)?;
         let kinds = |columns: Vec<ColumnInfo>| columns.iter().map(|column| settled(column.kind)).collect();
-        let keyed = KeyedRead::of(&statement.work);
         let parameters = binder.parameter_types()?.into();
-        Ok(PlannedCall { statement, parameters, columns: columns.map(kinds), keyed })
+        Ok(PlannedCall { statement, parameters, columns: columns.map(kinds) })
     }
 }
 

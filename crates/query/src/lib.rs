@@ -9,8 +9,9 @@
 //! - execution and its report: `explain`, `analytics`
 //! - planning: `rewrite`, `planner`
 //! - texts: `copy`, `bind`
+//! - statements on one row: `keyed`
 //! - bodies of routines: `routine`
-//! - statements of stored code: `code::keyed`, `code`
+//! - statements of stored code: `code`
 
 pub mod analytics;
 pub mod bind;
@@ -19,6 +20,7 @@ pub mod code;
 pub mod constraints;
 pub mod copy;
 pub mod explain;
+pub mod keyed;
 pub mod plan;
 pub mod planner;
 mod rewrite;

@@ -7,6 +7,7 @@ use crate::bind::{
     Binder, BoundChange, BoundQuery, NameScope, as_result, column_info, converted, has_result, no_result, settled,
 };
 use crate::change::Modify;
+use crate::keyed::{Keyed, KeyedUpdate, RowKey};
 use crate::plan::{ColumnInfo, Plan, TableUse, Typed};
 use crate::planner::{Planner, RowPlan, TableSizes};
 use catalog::rights::RelationNeed;
@@ -27,6 +28,8 @@ pub struct PlannedBody {
 pub struct BodyStatement {
     /// Work of the statement.
     pub work: BodyWork,
+    /// The same without the executor's operators; `None` if the plan has to run.
+    pub keyed: Option<Keyed>,
     /// Locks on tables that the statement takes before it begins.
     pub uses: Vec<TableUse>,
     /// Rights that it needs.
@@ -43,6 +46,17 @@ impl BodyStatement {
     /// Returns false if tables have grown or shrunk so much that another plan may be better.
     pub fn is_current(&self) -> bool {
         self.sizes.are_current()
+    }
+
+    /// Returns the table and the key of the row that the statement begins with, if it is a keyed one.
+    pub fn keyed_row(&self) -> Option<(&TableInfo, &RowKey)> {
+        match (self.keyed.as_ref()?, &self.work) {
+            (Keyed::Read(read), _) => Some((&read.table, &read.key)),
+            (Keyed::Update(KeyedUpdate { key, .. }) | Keyed::Delete(key), BodyWork::Change(modify)) => {
+                Some((modify.change.table(), key))
+            }
+            (Keyed::Insert | Keyed::Update(_) | Keyed::Delete(_), _) => None,
+        }
     }
 }
 
@@ -64,6 +78,17 @@ pub enum BodyWork {
     Change(Box<Modify>),
     /// Statement that no SQL routine may run, with the error that a call gets.
     Refused(SqlError),
+}
+
+impl BodyWork {
+    /// Returns the keyed statement that does this work, if there is one.
+    fn keyed(&self) -> Option<Keyed> {
+        match self {
+            BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => Keyed::of_query(plan),
+            BodyWork::Change(modify) => Keyed::of_change(modify),
+            BodyWork::Refused(_) => None,
+        }
+    }
 }
 
 /// Binds and plans the body of a routine.
@@ -134,7 +159,8 @@ pub(crate) fn alone(binder: &Binder<'_>, statement: &Statement) -> SqlResult<(Bo
     };
     let (uses, needs, tables) = (binder.take_uses(), binder.take_needs(), binder.take_tables());
     let is_result = columns.is_some();
-    Ok((BodyStatement { work, uses, needs, tables, is_result, sizes: planner.into_sizes() }, columns))
+    let (keyed, sizes) = (work.keyed(), planner.into_sizes());
+    Ok((BodyStatement { work, keyed, uses, needs, tables, is_result, sizes }, columns))
 }
 
 /// Statement of a body after binding.
@@ -225,5 +251,6 @@ fn planned(
         }
     };
     let (uses, needs, tables) = (binder.take_uses(), binder.take_needs(), binder.take_tables());
-    Ok(BodyStatement { work, uses, needs, tables, is_result, sizes: planner.into_sizes() })
+    let (keyed, sizes) = (work.keyed(), planner.into_sizes());
+    Ok(BodyStatement { work, keyed, uses, needs, tables, is_result, sizes })
 }

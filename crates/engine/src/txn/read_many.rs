@@ -74,28 +74,44 @@ impl Txn<'_> {
         result.inspect_err(|_| rows.clear())
     }
 
-    /// Does the look-ups of one round, at most [`MANY`].
-    fn get_together<'t>(
+    /// Asks for the memory that look-ups of these keys will need, so that those that follow wait less. Nothing is read:
+    /// a row that is looked up afterwards may be another one.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] if a key does not fit its index, [`crate::Error::Taken`].
+    ///
+    /// # Panics
+    /// As [`Txn::get`].
+    pub fn prefetch<'t>(&'t self, lookups: &[Lookup<'t, '_>]) -> Result<()> {
+        lookups.iter().for_each(|lookup| self.inner.assert_own(lookup.table));
+        self.check_active()?;
+        let mut scratch = self.scratch();
+        let Scratch { key: one, many: all, .. } = &mut *scratch;
+        let (mut ends, mut firsts) = ([0; MANY], [None; MANY]);
+        lookups.chunks(MANY).try_for_each(|lookups| self.locate(lookups, (one, all), &mut ends, &mut firsts))
+    }
+
+    /// Finds the rows that the indexes name first for the keys of one round, at most [`MANY`], and asks for the memory
+    /// of their newest versions. Puts the keys into `all`, one behind the other, and their ends into `ends`.
+    #[inline]
+    fn locate<'t>(
         &'t self,
         lookups: &[Lookup<'t, '_>],
-        view: View,
-        scratch: &mut Scratch,
-        rows: &mut Vec<Option<Row<'t>>>,
+        (one, all): (&mut Vec<u8>, &mut Vec<u8>),
+        ends: &mut [usize; MANY],
+        firsts: &mut [Option<u64>; MANY],
     ) -> Result<()> {
-        let Scratch { key: one, many: all, other_key: buffer, reads, .. } = scratch;
         all.clear();
-        let mut ends = [0; MANY];
-        for (lookup, end) in lookups.iter().zip(&mut ends) {
+        for (lookup, end) in lookups.iter().zip(&mut *ends) {
             key::of_all_values(lookup.table, &lookup.table.indexes[lookup.index], lookup.key, one)?;
             all.extend_from_slice(one);
             *end = all.len();
         }
-        let key_of = |at: usize| &all[if at == 0 { 0 } else { ends[at - 1] }..ends[at]];
-        let mut searches = [(&lookups[0].table.indexes[lookups[0].index].tree, &[][..]); MANY];
+        let Some(first) = lookups.first() else { return Ok(()) };
+        let mut searches = [(&first.table.indexes[first.index].tree, &[][..]); MANY];
         for (at, (lookup, search)) in lookups.iter().zip(&mut searches).enumerate() {
-            *search = (&lookup.table.indexes[lookup.index].tree, key_of(at));
+            *search = (&lookup.table.indexes[lookup.index].tree, key_of(all, ends, at));
         }
-        let mut firsts = [None; MANY];
         let firsts = &mut firsts[..lookups.len()];
         let part = self.part(RunPart::Index);
         first_many(&searches[..lookups.len()], firsts);
@@ -109,10 +125,24 @@ impl Txn<'_> {
         // Each round asks for the memory of all rows before the next one needs it.
         cells().for_each(|(_, cell)| RowCell::prefetch(cell));
         cells().for_each(|(table, cell)| cell.prefetch_newest(table.image_bytes()));
+        Ok(())
+    }
+
+    /// Does the look-ups of one round, at most [`MANY`].
+    fn get_together<'t>(
+        &'t self,
+        lookups: &[Lookup<'t, '_>],
+        view: View,
+        scratch: &mut Scratch,
+        rows: &mut Vec<Option<Row<'t>>>,
+    ) -> Result<()> {
+        let Scratch { key: one, many: all, other_key: buffer, reads, .. } = scratch;
+        let (mut ends, mut firsts) = ([0; MANY], [None; MANY]);
+        self.locate(lookups, (one, all), &mut ends, &mut firsts)?;
         let is_serial = self.held().logs_reads();
-        for (at, (lookup, first)) in lookups.iter().zip(&*firsts).enumerate() {
+        for (at, (lookup, first)) in lookups.iter().zip(firsts).enumerate() {
             let Lookup { table, index: position, key: values } = *lookup;
-            let (index, key) = (&table.indexes[position], key_of(at));
+            let (index, key) = (&table.indexes[position], key_of(all, &ends, at));
             let found = first.and_then(|first| self.first_visible(table, index, first, key, buffer, view));
             if is_serial {
                 note_key(reads, table, position, values, key, found);
@@ -121,4 +151,9 @@ impl Txn<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the key of a look-up, of those that lie one behind the other.
+fn key_of<'k>(all: &'k [u8], ends: &[usize; MANY], at: usize) -> &'k [u8] {
+    &all[if at == 0 { 0 } else { ends[at - 1] }..ends[at]]
 }

@@ -258,6 +258,7 @@ pub fn each_is_found_in_its_table() {
         .collect();
     let mut rows = Vec::new();
     for count in [0, 1, 40, 41, lookups.len()] {
+        txn.prefetch(&lookups[..count]).unwrap();
         txn.get_each(&lookups[..count], &mut rows).unwrap();
         assert_eq!(rows.len(), count);
         for (at, (row, lookup)) in rows.iter().zip(&lookups).enumerate() {
@@ -276,6 +277,7 @@ pub fn each_is_found_in_its_table() {
         let with_unfit: Vec<_> = lookups[..before].iter().copied().chain([unfit]).collect();
         assert!(matches!(txn.get_each(&with_unfit, &mut rows), Err(Error::InvalidValue { .. })));
         assert!(rows.is_empty());
+        assert!(matches!(txn.prefetch(&with_unfit), Err(Error::InvalidValue { .. })));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use engine::{
-    Begin, Column, Comparison, Condition, Direction, Engine, Error, IndexDef, Isolation, Result, Row, Table, TableDef,
-    Txn, Type, Value,
+    Begin, Column, Comparison, Condition, Direction, Engine, Error, IndexDef, Isolation, Lookup, Result, Row, Table,
+    TableDef, Txn, Type, Value,
 };
 use std::ops::Bound;
 use std::sync::Arc;
@@ -63,6 +63,13 @@ pub fn write_skew_by_keys_is_refused() {
     two.update(&table, row_1, |row| row.set_decimal_i64(BALANCE, 1)).unwrap();
     assert!(second_is_refused(one, two));
     assert_eq!(engine.stats().serialization_failures, 3);
+    // Memory that was asked for was not read.
+    let (one, two) = (serial(&engine), serial(&engine));
+    for (txn, other, own) in [(&one, 0, row_1), (&two, 1, row_0)] {
+        txn.prefetch(&[Lookup { table: &table, index: BY_ID, key: &[Value::Int32(other)] }]).unwrap();
+        txn.update(&table, own, |row| row.set_decimal_i64(BALANCE, 1)).unwrap();
+    }
+    assert!(!second_is_refused(one, two));
 }
 
 /// Two insert different keys, each because the other's does not exist. (With the planted bug `absent_key_unchecked` both

@@ -12,7 +12,7 @@ use super::{Flow, RowSink, Run};
 use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
 use catalog::rights;
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
-use procs::calls::{DirectBody, EachRow};
+use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow};
 use procs::ends::Deadline;
 use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant, TransactionEnd,
@@ -259,10 +259,16 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         let count = changed.unwrap_or(rows.len() as u64);
         self.count(count)?;
         let Some(columns) = &call.columns else { return Ok(Executed { rows: count, cursor: None }) };
+        let cursor = self.keep_rows(columns, rows)?;
+        Ok(Executed { rows: count, cursor: Some(cursor) })
+    }
+
+    /// Keeps rows for a new cursor.
+    fn keep_rows(&mut self, columns: &Arc<[SqlType]>, rows: VecDeque<Box<[Datum]>>) -> SqlResult<CursorHandle> {
         check_cursors(self.cursors.len(), self.routine)?;
         self.last_cursor += 1;
         self.cursors.insert(self.last_cursor, CodeCursor { columns: Arc::clone(columns), rows });
-        Ok(Executed { rows: count, cursor: Some(CursorHandle(self.last_cursor)) })
+        Ok(CursorHandle(self.last_cursor))
     }
 }
 
@@ -342,6 +348,26 @@ impl EngineCalls for CodeCalls<'_, '_> {
         self.cursors.get(&cursor.0).map(|open| Arc::clone(&open.columns)).ok_or_else(|| no_cursor(cursor))
     }
 
+    fn foresee(&mut self, calls: &[ComingCall], values: &[Datum]) {
+        let planned = |what| match what {
+            ComingKind::Get { table, locks } => self.table_call(table, TableCall::Get { locks }),
+            ComingKind::Delete(table) => self.table_call(table, TableCall::Delete),
+            ComingKind::Statement(statement) => self.code.statement(statement, self.scope()),
+        };
+        // What fails here fails when the call is made.
+        let planned: Vec<_> = calls.iter().map_while(|call| planned(call.what).ok()).collect();
+        let rows = planned.iter().zip(calls).filter_map(|(planned, call)| {
+            let (table, key) = planned.statement.keyed_row()?;
+            Some((table, key, values.get(call.values.clone())?))
+        });
+        let clock = self.clock.as_deref();
+        let before = clock.map(|clock| clock.enter(Stage::Run));
+        self.run.foresee(rows);
+        if let (Some(clock), Some(before)) = (clock, before) {
+            clock.restore(before);
+        }
+    }
+
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
         let call = self.table_call(table, TableCall::Get { locks })?;
         let mut is_found = false;
@@ -349,13 +375,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
             is_found = true;
             each(row)
         };
-        self.command(&call, key, |run| match &call.keyed {
-            Some(read) => {
-                run.begin_body(&call.statement)?;
-                run.keyed_row(read, &mut each).map(drop)
-            }
-            None => run.body_rows(&call.statement, &mut each).map(drop),
-        })?;
+        self.command(&call, key, |run| run.body_rows(&call.statement, &mut each).map(drop))?;
         self.count(is_found.into())?;
         Ok(is_found)
     }
@@ -400,6 +420,38 @@ impl EngineCalls for CodeCalls<'_, '_> {
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed> {
         let call = self.code.statement(statement, self.scope())?;
         self.open(&call, parameters)
+    }
+
+    fn query(
+        &mut self,
+        statement: StatementHandle,
+        parameters: &[Datum],
+        each: &mut EachTypedRow<'_>,
+    ) -> SqlResult<Executed> {
+        let call = self.code.statement(statement, self.scope())?;
+        let (Some(columns), true) = (&call.columns, call.statement.keyed.is_some()) else {
+            let Executed { rows, cursor } = self.open(&call, parameters)?;
+            let (Some(open), Some(columns)) = (cursor, &call.columns) else { return Ok(Executed { rows, cursor }) };
+            let is_over = self.next(open, u32::MAX, &mut |row| each(columns, row))?;
+            return Ok(Executed { rows, cursor: cursor.filter(|_| !is_over) });
+        };
+        // A row at most, which needs no cursor.
+        let (mut rows, mut left) = (0, None);
+        let changed = self.command(&call, parameters, |run| {
+            run.body_rows(&call.statement, &mut |row| {
+                rows += 1;
+                if each(columns, row)?.is_break() {
+                    left = Some(Box::from(row));
+                }
+                Ok(Flow::Continue(()))
+            })
+        })?;
+        let rows = changed.unwrap_or(rows);
+        self.count(rows)?;
+        let Some(left) = left else { return Ok(Executed { rows, cursor: None }) };
+        self.run.keep(MemoryUse::Results, &left)?;
+        let cursor = self.keep_rows(columns, VecDeque::from([left]))?;
+        Ok(Executed { rows, cursor: Some(cursor) })
     }
 
     fn end_transaction(&mut self, _: TransactionEnd) -> SqlResult<()> {

@@ -161,17 +161,17 @@ impl Run<'_> {
     /// has changed; `None` for a query.
     pub(super) fn body_rows(&self, statement: &BodyStatement, each: &mut RowSink<'_>) -> SqlResult<Option<u64>> {
         self.begin_body(statement)?;
+        let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
+        let each = if statement.is_result { each } else { &mut ignore };
+        if let Some(keyed) = &statement.keyed {
+            return self.keyed(&statement.work, keyed, each);
+        }
         match &statement.work {
-            BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => {
-                let mut ignore = |_: &[Datum]| Ok(Flow::Continue(()));
-                let each = if statement.is_result { each } else { &mut ignore };
-                self.rows(plan, None, each).map(|_| None)
-            }
+            BodyWork::Rows(plan) | BodyWork::Locking(_, plan) => self.rows(plan, None, each).map(|_| None),
             BodyWork::Refused(error) => Err(error.clone()),
             BodyWork::Change(modify) => {
                 let changed = self.modify(modify)?;
-                let returned = changed.returned.iter().filter(|_| statement.is_result);
-                for row in returned {
+                for row in &changed.returned {
                     if each(row)?.is_break() {
                         break;
                     }
@@ -182,7 +182,7 @@ impl Run<'_> {
     }
 
     /// Takes the locks with which a statement of a body begins.
-    pub(super) fn begin_body(&self, statement: &BodyStatement) -> SqlResult<()> {
+    fn begin_body(&self, statement: &BodyStatement) -> SqlResult<()> {
         for one in &statement.uses {
             self.hold_once(&one.table, one.hold)?;
         }

@@ -361,7 +361,7 @@ impl Run<'_> {
                 made = self.new_values(assignments, &rows).map_err(|error| within_newer(error, table))?;
             }
             if !needs_row {
-                return self.assign_alone(table, &assignments.columns, &made, writer).map(|()| true);
+                return self.assign_alone(table, &assignments.columns, made.iter(), writer).map(|()| true);
             }
             if rules.is_some() {
                 old.extend_from_slice(&new[columns.clone()]);
@@ -398,16 +398,16 @@ impl Run<'_> {
     }
 
     /// Puts the values of `SET` into the engine's copy of the row, where the new row is not used otherwise.
-    fn assign_alone(
+    pub(super) fn assign_alone<'d>(
         &self,
         table: &TableInfo,
         columns: &[usize],
-        made: &[Datum],
+        made: impl Iterator<Item = &'d Datum> + Clone,
         writer: &mut RowWriter<'_>,
     ) -> SqlResult<()> {
         let mut buffer = Vec::new();
         let mut is_missing = false;
-        for (at, value) in columns.iter().zip(made) {
+        for (at, value) in columns.iter().zip(made.clone()) {
             let column = &table.columns[*at];
             is_missing |= column.not_null && value.is_null();
             if !is_missing {
@@ -587,7 +587,7 @@ const SHOWN_BYTES_MAX: usize = 64;
 
 /// Turns the error of a function that writes, in an expression over a newer version of a row, into a serialization
 /// failure: the statement may succeed when it is repeated.
-fn within_newer(error: SqlError, table: &TableInfo) -> SqlError {
+pub(super) fn within_newer(error: SqlError, table: &TableInfo) -> SqlError {
     match error.engine() {
         Some(engine::Error::WithinChange) => {
             engine::Error::WriteConflict { table: table.name.clone(), is_deleted: false }.into()

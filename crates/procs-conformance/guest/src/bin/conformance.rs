@@ -91,6 +91,7 @@ fn batch(call: &mut Call) -> Result<i64> {
     let one = batch.get(ITEM, 1_i64);
     let none = batch.get_for_update(ITEM, 2_i64);
     let doubled = batch.execute(DOUBLE, ());
+    let names = batch.query(NAMES, 10_i64);
     let scan = batch.scan(ITEM, ());
     let gone = batch.delete(ITEM, 1_i64);
     let not_gone = batch.delete(ITEM, 1_i64);
@@ -98,6 +99,9 @@ fn batch(call: &mut Call) -> Result<i64> {
     let mut answers = batch.run()?;
     check(answers.take(one)?.is_some() && answers.take(none)?.is_none(), "rows of a batch")?;
     check(answers.take(doubled)?.rows == 1, "rows doubled")?;
+    let names = answers.take(names)?;
+    check(names.count == 1 && names.rows.len() == 1 && names.rest.is_none(), "names of a batch")?;
+    check(names.rows[0].get::<String>(0)? == "one", "the name of a batch")?;
     check(answers.take(gone)? && !answers.take(not_gone)?, "deletions")?;
     let mut cursor = answers.take(scan)?;
     let row = cursor.next(call)?.ok_or_else(|| Error::new("P0002", "no row"))?;
