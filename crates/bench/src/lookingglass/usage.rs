@@ -3,6 +3,7 @@
 //! **Invariant:** a reading is of the server's processes and of this one without them; the stages are sums over all
 //! classes and transports, and stages that wait count nothing.
 
+use super::sides::Sides;
 use crate::wire::client::Control;
 use crate::wire::processes::ProcessorTime;
 use crate::wire::servers::MeasuredServer;
@@ -15,6 +16,8 @@ pub const SATURATED: f64 = 0.95;
 /// Counters so far.
 pub struct Reading {
     server: ProcessorTime,
+    /// Time of the server's process without what it has started.
+    own: ProcessorTime,
     /// Seconds of the threads of a server that is one process.
     threads_s: Option<f64>,
     client: ProcessorTime,
@@ -27,8 +30,10 @@ pub struct Reading {
 pub struct Used {
     /// Seconds of the clock.
     pub wall_s: f64,
-    /// Processor time of the server, to hundredths of a second.
+    /// Processor time of the server and of what it has started, to hundredths of a second without control groups.
     pub server: ProcessorTime,
+    /// Part of it in other processes than the server's own: code at the levels `process` and above.
+    pub workers: ProcessorTime,
     /// The same to nanoseconds, for a server that is one process.
     pub threads_s: Option<f64>,
     /// Processor time of the clients.
@@ -42,16 +47,21 @@ impl Reading {
     ///
     /// # Errors
     /// If the server does not answer, or was started by another program.
-    pub fn take(control: &Control, target: &MeasuredServer) -> anyhow::Result<Reading> {
+    pub fn take(control: &Control, target: &MeasuredServer, sides: &Sides) -> anyhow::Result<Reading> {
         let stages = if target.is_overtake() { stages(control)? } else { BTreeMap::new() };
         let processes = target.processes().context("the server is not a process of this machine")?;
         let threads_ns = target.is_overtake().then(|| processes.threads_ns()).transpose()?;
-        Ok(Reading {
-            server: processes.processor_time()?,
-            threads_s: threads_ns.map(|ns| ns as f64 / 1e9),
-            client: ProcessorTime::of_one(std::process::id())?,
-            stages,
-        })
+        let server = match sides.of_server(target)? {
+            Some(time) => time,
+            None => processes.processor_time()?,
+        };
+        let client = match sides.of_clients()? {
+            Some(time) => time,
+            None => ProcessorTime::of_one(std::process::id())?,
+        };
+        // PostgreSQL's processes are the server.
+        let own = if target.is_overtake() { ProcessorTime::of_one(processes.parent())? } else { server };
+        Ok(Reading { server, own, threads_s: threads_ns.map(|ns| ns as f64 / 1e9), client, stages })
     }
 
     /// Returns the consumption since an earlier reading, in so many seconds.
@@ -59,9 +69,13 @@ impl Reading {
         let stage = |(stage, total): (&String, &f64)| {
             (stage.clone(), (total - before.stages.get(stage).copied().unwrap_or(0.0)).max(0.0))
         };
+        let server = self.server.since(before.server);
+        // The two are not read at the same moment, and in different units.
+        let others = server.since(self.own.since(before.own));
         Used {
             wall_s,
-            server: self.server.since(before.server),
+            server,
+            workers: ProcessorTime { all_s: others.all_s.max(0.0), kernel_s: others.kernel_s.max(0.0) },
             threads_s: self.threads_s.zip(before.threads_s).map(|(after, before)| after - before),
             client: self.client.since(before.client),
             stages: self.stages.iter().map(stage).collect(),
@@ -84,6 +98,7 @@ impl Used {
     pub fn add(&mut self, other: &Used) {
         self.wall_s += other.wall_s;
         self.server = self.server.plus(other.server);
+        self.workers = self.workers.plus(other.workers);
         self.threads_s = other.threads_s.map(|seconds| seconds + self.threads_s.unwrap_or(0.0));
         self.client = self.client.plus(other.client);
         for (stage, seconds) in &other.stages {
@@ -103,11 +118,21 @@ impl Used {
 
     /// Returns true if the server had work all the time, and the clients had time left.
     pub fn is_saturated(&self) -> bool {
-        SATURATED <= self.server_busy() && self.client_busy() < SATURATED
+        self.verdict().is_empty()
+    }
+
+    /// Returns the mark of a row whose rate says nothing about the server; nothing for one that is saturated.
+    pub fn verdict(&self) -> &'static str {
+        match (SATURATED <= self.server_busy(), self.client_busy() < SATURATED) {
+            (true, true) => "",
+            (_, false) => "client-bound",
+            (false, true) => "server-idle",
+        }
     }
 
     /// Returns the seconds of the server's processor time that no stage has. Below 0 if the stages have more: each
-    /// of them is measured by the clock, and shorter pauses of a thread are in them.
+    /// of them is measured by the clock, and shorter pauses of a thread are in them. The time of workers is in the
+    /// stage `crossing`, in which the server waits for them.
     pub fn outside_s(&self) -> f64 {
         self.server.all_s - self.stages.values().sum::<f64>()
     }
@@ -125,14 +150,16 @@ mod tests {
     fn used(server_s: f64, client_s: f64) -> Used {
         let time = |all_s| ProcessorTime { all_s, kernel_s: all_s / 2.0 };
         let stages = BTreeMap::from([("run".to_owned(), 1.0), ("decode".to_owned(), 0.25)]);
-        Used { wall_s: 2.0, server: time(server_s), threads_s: None, client: time(client_s), stages }
+        let workers = time(server_s / 4.0);
+        Used { wall_s: 2.0, server: time(server_s), workers, threads_s: None, client: time(client_s), stages }
     }
 
     #[test]
     fn a_server_is_saturated_if_it_alone_had_no_time() {
         assert!(used(1.95, 1.0).is_saturated());
-        assert!(!used(1.8, 1.0).is_saturated(), "the server had time");
-        assert!(!used(2.0, 1.95).is_saturated(), "the clients had none");
+        assert_eq!(used(1.8, 1.0).verdict(), "server-idle");
+        assert_eq!(used(2.0, 1.95).verdict(), "client-bound");
+        assert_eq!(used(1.8, 1.95).verdict(), "client-bound");
     }
 
     #[test]
@@ -148,6 +175,7 @@ mod tests {
     fn readings_make_differences() {
         let of = |seconds: f64| Reading {
             server: ProcessorTime { all_s: seconds, kernel_s: seconds / 4.0 },
+            own: ProcessorTime { all_s: seconds / 2.0, kernel_s: seconds / 2.0 },
             threads_s: Some(seconds),
             client: ProcessorTime::default(),
             stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
@@ -155,5 +183,6 @@ mod tests {
         let used = of(7.0).since(&of(3.0), 5.0);
         assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));
         assert_eq!(used.threads_s, Some(4.0));
+        assert_eq!(used.workers, ProcessorTime { all_s: 2.0, kernel_s: 0.0 });
     }
 }
