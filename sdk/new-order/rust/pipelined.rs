@@ -2,7 +2,11 @@
 
 use super::{Line, Order};
 use futures::future::{join_all, try_join, try_join_all};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
+
+/// Values of parameters.
+type Values<'a> = Vec<&'a (dyn ToSql + Sync)>;
 
 /// Enters an order. Returns the total in cents, or nothing if an item does not exist.
 pub async fn new_order(client: &mut Client, order: &Order) -> Result<Option<i64>, Error> {
@@ -40,17 +44,19 @@ pub async fn new_order(client: &mut Client, order: &Order) -> Result<Option<i64>
     )?;
 
     // The first round trip: everything that is read, and the stock, which says what it had.
+    let (buyer_key, place_key): (Values<'_>, Values<'_>) =
+        (vec![warehouse, district, customer], vec![warehouse, district]);
     let of_line = async |line: &Line| {
         let remote = i32::from(line.supply != *warehouse);
-        let price = transaction.query_opt(&price, &[&line.item]);
-        let stock = [&line.supply, &line.item, &line.quantity, &remote];
-        let stock = stock.map(|value| value as &(dyn tokio_postgres::types::ToSql + Sync));
-        let (price, stock) = try_join(price, transaction.query_opt(&take, &stock)).await?;
+        let (item, sold): (Values<'_>, Values<'_>) =
+            (vec![&line.item], vec![&line.supply, &line.item, &line.quantity, &remote]);
+        let (price, stock) =
+            try_join(transaction.query_opt(&price, &item), transaction.query_opt(&take, &sold)).await?;
         Ok::<Option<(Row, Row)>, Error>(price.zip(stock))
     };
     let (taxes, place, read) = futures::join!(
-        transaction.query_one(&taxes, &[warehouse, district, customer]),
-        transaction.query_one(&place, &[warehouse, district]),
+        transaction.query_one(&taxes, &buyer_key),
+        transaction.query_one(&place, &place_key),
         join_all(lines.iter().map(of_line)),
     );
     let (taxes, place) = (taxes?, place?);
@@ -67,19 +73,17 @@ pub async fn new_order(client: &mut Client, order: &Order) -> Result<Option<i64>
         .zip(&read)
         .map(|((at, line), (price, stock))| (at, line, price.get::<_, i64>(0) * i64::from(line.quantity), stock.get(0)))
         .collect();
-    let is_local = i32::from(lines.iter().all(|line| line.supply == *warehouse));
+    let (count, is_local) = (lines.len() as i32, i32::from(lines.iter().all(|line| line.supply == *warehouse)));
+    let order_row: Values<'_> = vec![warehouse, district, &number, customer, entered, &count, &is_local];
+    let new_order_row: Values<'_> = vec![warehouse, district, &number];
     let insert_lines = rows.iter().map(async |(at, line, amount, info)| {
         let Line { item, supply, quantity } = line;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
-            [warehouse, district, &number, at, item, supply, quantity, amount, info];
-        transaction.execute(&insert_line, &values).await
+        let row: Values<'_> = vec![warehouse, district, &number, at, item, supply, quantity, amount, info];
+        transaction.execute(&insert_line, &row).await
     });
     futures::try_join!(
-        transaction.execute(
-            &insert_order,
-            &[warehouse, district, &number, customer, entered, &(lines.len() as i32), &is_local]
-        ),
-        transaction.execute(&insert_new_order, &[warehouse, district, &number]),
+        transaction.execute(&insert_order, &order_row),
+        transaction.execute(&insert_new_order, &new_order_row),
         try_join_all(insert_lines),
     )?;
     transaction.commit().await?;

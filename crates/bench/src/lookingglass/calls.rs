@@ -26,11 +26,17 @@ use workloads::tpcc::TpccModule;
 
 /// Rows of the table.
 const ROWS: i32 = 100_000;
-/// Blocks of each line, and of each in a quick look.
-const BLOCKS: usize = 60;
-const FEW_BLOCKS: usize = 6;
-/// Calls of a block.
-const CALLS: u32 = 500;
+/// Blocks of each line.
+#[derive(Clone, Copy, Debug)]
+struct Blocks {
+    count: usize,
+    /// Calls of a block.
+    calls: u32,
+}
+
+const BLOCKS: Blocks = Blocks { count: 60, calls: 500 };
+/// Blocks of a quick look.
+const FEW_BLOCKS: Blocks = Blocks { count: 3, calls: 100 };
 /// Calls of the engine in one batch.
 const BATCH: usize = 10;
 
@@ -189,7 +195,7 @@ fn crossings(report: &mut Report, all: &[LineTimes]) {
 }
 
 /// Measures all lines in a regime, with the caller on the first processor.
-fn in_regime(regime: Regime, (own, other): (usize, usize), blocks: usize, stop: &Stop) -> anyhow::Result<LineTimes> {
+fn in_regime(regime: Regime, (own, other): (usize, usize), blocks: Blocks, stop: &Stop) -> anyhow::Result<LineTimes> {
     let workers = if regime == Regime::SameCore { own } else { other };
     // A server counts the processors of both sides when a worker starts, and never polls if there is one only.
     let at_start = if regime == Regime::Blocking { workers } else { own };
@@ -216,7 +222,7 @@ fn runtimes() -> anyhow::Result<Arc<Runtimes>> {
 }
 
 /// Measures all lines. The workers start where the caller is; then it moves to this processor.
-fn lines(database: &Database, own: usize, blocks: usize, stop: &Stop) -> anyhow::Result<LineTimes> {
+fn lines(database: &Database, own: usize, blocks: Blocks, stop: &Stop) -> anyhow::Result<LineTimes> {
     let wishes = Connect { user: "postgres".into(), database: "postgres".into(), ..Connect::default() };
     let mut session = database.connect(wishes).map_err(|error| anyhow::anyhow!("{error}"))?;
     run(&mut session, "create table glass_kv (k int primary key, v int not null)")?;
@@ -243,14 +249,14 @@ fn lines(database: &Database, own: usize, blocks: usize, stop: &Stop) -> anyhow:
         }
     }
     let mut means: Vec<Vec<f64>> = LINES.iter().map(|_| Vec::new()).collect();
-    for block in 0..=blocks {
+    for block in 0..=blocks.count {
         if block == 1 {
             os::pin_to_cpu(own).context("pinning the caller")?;
         }
         for ((line, call), means) in LINES.iter().zip(&calls).zip(&mut means) {
             stop.wait(Duration::ZERO)?;
             let Some(call) = call else { continue };
-            let us = of_block(&mut session, call, line.entry.1, block)?;
+            let us = of_block(&mut session, call, line.entry.1, (block, blocks.calls))?;
             // The first block makes instances and plans.
             if 0 < block {
                 means.push(us);
@@ -261,15 +267,20 @@ fn lines(database: &Database, own: usize, blocks: usize, stop: &Stop) -> anyhow:
 }
 
 /// Returns the mean time of a call in a block, in microseconds.
-fn of_block(session: &mut Session, call: &Arc<Statement>, keys: usize, block: usize) -> anyhow::Result<f64> {
+fn of_block(
+    session: &mut Session,
+    call: &Arc<Statement>,
+    keys: usize,
+    (block, calls): (usize, u32),
+) -> anyhow::Result<f64> {
     let key = |number: usize| Datum::Int4((number * 7_919 % ROWS as usize) as i32 + 1);
     let begun = Instant::now();
-    for number in 0..CALLS as usize {
-        let first = (block * CALLS as usize + number) * keys;
+    for number in 0..calls as usize {
+        let first = (block * calls as usize + number) * keys;
         let values: Vec<Datum> = (first..first + keys).map(key).collect();
         execute(session, call, vec![Datum::Array(values.into())]).map_err(told)?;
     }
-    Ok(begun.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS))
+    Ok(begun.elapsed().as_secs_f64() * 1e6 / f64::from(calls))
 }
 
 fn run(session: &mut Session, text: &str) -> anyhow::Result<()> {

@@ -180,7 +180,7 @@ fn stages(figures: &Figures) -> PageTable {
     ];
     let mut header = vec![""];
     header.extend(COLUMNS.map(|(name, _)| name));
-    header.push("all");
+    header.extend(["workers", "all"]);
     let mut table = PageTable::new(&header);
     let works = [("glass.new_order", "New-Order"), ("glass.kv.10", "10 calls"), ("glass.kv.40", "40 calls")];
     let rungs = works.iter().flat_map(|(key, work)| RUNGS.iter().map(move |rung| (*key, *work, rung)));
@@ -191,7 +191,7 @@ fn stages(figures: &Figures) -> PageTable {
         let sum = |stages: &[&str]| stages.iter().filter_map(|stage| of(&format!("stage.{stage}_us"))).sum::<f64>();
         let mut row = vec![format!("{work}, {}", rung.title)];
         row.extend(COLUMNS.map(|(_, stages)| number(sum(stages))));
-        row.push(number(all));
+        row.extend([cell(of("worker_us")), number(all)]);
         table.rows.push(row);
     }
     table

@@ -79,15 +79,13 @@ impl<'a> Row<'a> {
             return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.cpu_us()];
         }
         let sum = |stages: &[&str]| stages.iter().map(|stage| self.stage_us(stage)).sum::<f64>();
-        // The server waits for its workers while it crosses.
-        let workers = self.workers_us();
         let attributed = [
             sum(&["network_read", "network_write"]),
             sum(&["decode", "encode"]),
             sum(&["parse", "plan", "plan_cached"]),
             sum(&["run"]),
-            (sum(&["crossing"]) - workers).max(0.0),
-            workers,
+            sum(&["crossing"]),
+            self.workers_us(),
         ];
         let [network, codec, plan, run, crossing, workers] = attributed;
         let rest = (self.cpu_us() - attributed.iter().sum::<f64>()).max(0.0);
@@ -197,12 +195,13 @@ fn stages(title: &str, rows: &[Row<'_>]) -> TextTable {
         "network write",
         "unattributed",
         "outside",
+        "workers",
         "sum",
     ];
     let mut table = TextTable::new(format!("{title}: Overtake's stages, µs per transaction"), &header);
     for row in rows.iter().filter(|row| row.target.is_overtake()) {
         let stages = STAGES.map(|stage| number(row.stage_us(stage)));
-        let ends = [number(row.outside_us()), number(row.cpu_us())];
+        let ends = [row.outside_us(), row.workers_us(), row.cpu_us()].map(number);
         table.row([row.rung.title.to_owned()].into_iter().chain(stages).chain(ends));
     }
     table

@@ -168,7 +168,10 @@ fn in_plpython(control: &Control, target: &MeasuredServer) -> anyhow::Result<Opt
     if control.rows(available)?.is_empty() {
         return Ok(Some(format!("PL/Python is not installed (package {PLPYTHON})")));
     }
-    control.batch("create extension plpython3u")?;
+    // A package of another minor version may not fit the server.
+    if let Err(error) = control.batch("create extension plpython3u") {
+        return Ok(Some(format!("{error:#}")));
+    }
     let key_value = key_value::SHAPES.into_iter().map(key_value::in_plpython);
     create(control, [include_str!("sql/new_order_plpython.sql").to_owned()].into_iter().chain(key_value))
 }

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// Share of a processor from which on its side is saturated.
 pub const SATURATED: f64 = 0.95;
 
+/// Unit of processor time in `/proc`.
+const TICK_S: f64 = 0.01;
+
 /// Counters so far.
 pub struct Reading {
     server: ProcessorTime,
@@ -69,14 +72,20 @@ impl Reading {
         let stage = |(stage, total): (&String, &f64)| {
             (stage.clone(), (total - before.stages.get(stage).copied().unwrap_or(0.0)).max(0.0))
         };
-        let server = self.server.since(before.server);
-        // The two are not read at the same moment, and in different units.
-        let others = server.since(self.own.since(before.own));
+        let (server, own) = (self.server.since(before.server), self.own.since(before.own));
+        let threads_s = self.threads_s.zip(before.threads_s).map(|(after, before)| after - before);
+        // Threads that have ended are in hundredths of a second only.
+        let own_s = threads_s.map_or(own.all_s, |threads_s| threads_s.max(own.all_s - TICK_S));
+        // The two are not read at the same moment.
+        let workers = ProcessorTime {
+            all_s: (server.all_s - own_s).max(0.0),
+            kernel_s: (server.kernel_s - own.kernel_s).max(0.0),
+        };
         Used {
             wall_s,
             server,
-            workers: ProcessorTime { all_s: others.all_s.max(0.0), kernel_s: others.kernel_s.max(0.0) },
-            threads_s: self.threads_s.zip(before.threads_s).map(|(after, before)| after - before),
+            workers,
+            threads_s,
             client: self.client.since(before.client),
             stages: self.stages.iter().map(stage).collect(),
         }
@@ -130,11 +139,10 @@ impl Used {
         }
     }
 
-    /// Returns the seconds of the server's processor time that no stage has. Below 0 if the stages have more: each
-    /// of them is measured by the clock, and shorter pauses of a thread are in them. The time of workers is in the
-    /// stage `crossing`, in which the server waits for them.
+    /// Returns the seconds of the server's processor time that neither a stage nor a worker has. Below 0 if the stages
+    /// have more: each of them is measured by the clock, and shorter pauses of a thread are in them.
     pub fn outside_s(&self) -> f64 {
-        self.server.all_s - self.stages.values().sum::<f64>()
+        self.server.all_s - self.workers.all_s - self.stages.values().sum::<f64>()
     }
 
     /// Returns the seconds of a stage.
@@ -150,7 +158,7 @@ mod tests {
     fn used(server_s: f64, client_s: f64) -> Used {
         let time = |all_s| ProcessorTime { all_s, kernel_s: all_s / 2.0 };
         let stages = BTreeMap::from([("run".to_owned(), 1.0), ("decode".to_owned(), 0.25)]);
-        let workers = time(server_s / 4.0);
+        let workers = time(0.125);
         Used { wall_s: 2.0, server: time(server_s), workers, threads_s: None, client: time(client_s), stages }
     }
 
@@ -165,9 +173,9 @@ mod tests {
     #[test]
     fn time_outside_of_the_stages_is_what_is_left() {
         let mut sum = used(1.5, 1.0);
-        assert_eq!(sum.outside_s(), 0.25);
+        assert_eq!(sum.outside_s(), 0.125);
         sum.add(&used(1.0, 1.0));
-        assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, 0.0, 2.0, 0.0));
+        assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, -0.25, 2.0, 0.0));
         assert_eq!((sum.server_busy(), sum.client_busy()), (0.625, 0.5));
     }
 
@@ -176,13 +184,13 @@ mod tests {
         let of = |seconds: f64| Reading {
             server: ProcessorTime { all_s: seconds, kernel_s: seconds / 4.0 },
             own: ProcessorTime { all_s: seconds / 2.0, kernel_s: seconds / 2.0 },
-            threads_s: Some(seconds),
+            threads_s: Some(seconds / 2.0),
             client: ProcessorTime::default(),
             stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
         };
         let used = of(7.0).since(&of(3.0), 5.0);
         assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));
-        assert_eq!(used.threads_s, Some(4.0));
+        assert_eq!(used.threads_s, Some(2.0));
         assert_eq!(used.workers, ProcessorTime { all_s: 2.0, kernel_s: 0.0 });
     }
 }
