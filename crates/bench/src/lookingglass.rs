@@ -8,13 +8,19 @@
 mod calls;
 mod code;
 mod drive;
+mod goals;
 mod key_value;
+mod ladder;
 mod linked;
+mod manual;
 mod neighbours;
 mod new_order;
+mod page;
 mod pairs;
+mod programs;
 mod results;
 mod rungs;
+mod sides;
 mod transports;
 mod urgent;
 mod usage;
@@ -27,7 +33,7 @@ use crate::wire::servers::{MeasuredServer, ServerChoice, ServerName};
 use crate::wire::tpcc;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use drive::{Round, Work, drive};
+use drive::{Round, Work, drive_within};
 use host::memory;
 use host::refusal::Refusal;
 use host::stop::Stop;
@@ -37,7 +43,9 @@ use preempt::os;
 use results::Row;
 use rungs::{POINTS, RUNGS, Rung};
 use serde::Serialize;
+use sides::Sides;
 use std::fmt;
+use std::path::PathBuf;
 use workloads::tpcc::Scale;
 
 /// Arguments of `bench lookingglass`.
@@ -71,6 +79,14 @@ pub struct GlassArguments {
     /// Seed of population and inputs.
     #[arg(long, value_name = "NUMBER", default_value_t = 42)]
     seed: u64,
+    /// Page of the documentation whose tables between marks are written from the figures.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    docs: Option<PathBuf>,
+    /// Figures of an earlier run, as `--json` wrote them, to draw and to write instead of measuring.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    figures: Option<PathBuf>,
 }
 
 /// Part of the measurement.
@@ -85,6 +101,8 @@ pub enum GlassPart {
     Points,
     /// Calls of stored code, in process.
     Calls,
+    /// Lines that change from level to level, counted by git.
+    Lines,
     /// New-Order in linked code, in process.
     Linked,
     /// Look-ups by key over each transport.
@@ -104,6 +122,7 @@ impl GlassPart {
         GlassPart::KeyValue,
         GlassPart::Points,
         GlassPart::Calls,
+        GlassPart::Lines,
         GlassPart::Linked,
         GlassPart::Transports,
         GlassPart::Xdp,
@@ -135,13 +154,32 @@ type Available<'a> = Vec<(&'a MeasuredServer, Vec<&'static Rung>)>;
 /// If PostgreSQL is not available, memory is short, there is one processor only, a server refuses something, a condition
 /// does not hold, or the run is stopped.
 pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
+    if let Some(docs) = &arguments.docs {
+        page::check(docs)?;
+    }
+    let mut report = Report::new("lookingglass", arguments, Machine::read())?;
+    match &arguments.figures {
+        Some(file) => {
+            page::read_figures(file)?.into_iter().for_each(|(name, value)| report.figure(name, value));
+            report.note(format!("Figures of an earlier run: {}; the machine above is this one.", file.display()));
+        }
+        None => measure(&mut report, arguments, stop)?,
+    }
+    ladder::fill(&mut report);
+    goals::fill(&mut report);
+    if let Some(docs) = &arguments.docs {
+        page::write(docs, &report)?;
+    }
+    Ok(report)
+}
+
+fn measure(report: &mut Report, arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<()> {
     // A warehouse takes 110 MB here while it is made, as much in each server, and the growth of a run.
     let needed = (1_000 + 600 * u64::from(arguments.warehouses)) << 20;
     memory::require(
         if arguments.small { 500 << 20 } else { needed },
         "lower --warehouses, or raise the container's limit",
     )?;
-    let mut report = Report::new("lookingglass", arguments, Machine::read())?;
     let cpus = os::cpus();
     let [server_cpu, client_cpu, ..] = *cpus else {
         return Err(Refusal::new("two processors are needed: one for the server, one for the clients").into());
@@ -156,31 +194,42 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
     let neighbours = Neighbours::watch(client_cpu, server_cpu)?;
     // The servers of a part end with it: the others have the processor alone.
     if has(GlassPart::NewOrder) || has(GlassPart::KeyValue) || has(GlassPart::Points) {
-        by_servers(&mut report, arguments, processors, round, stop)?;
+        by_servers(report, arguments, processors, round, stop)?;
     }
     if has(GlassPart::Calls) {
-        calls::measure(&mut report, (server_cpu, client_cpu), stop)?;
+        calls::measure(report, (server_cpu, client_cpu), arguments.small, stop)?;
+    }
+    if has(GlassPart::Lines) {
+        ladder::count(report);
     }
     if has(GlassPart::Linked) {
-        linked::measure(&mut report, scale, arguments.seed, client_cpu, stop)?;
+        linked::measure(report, scale, arguments.seed, client_cpu, stop)?;
     }
     if has(GlassPart::Transports) {
-        transports::measure(&mut report, processors, arguments.rounds, round, stop)?;
+        transports::measure(report, processors, arguments.rounds, round, stop)?;
     }
     if has(GlassPart::Xdp) {
-        xdp::measure(&mut report, processors, arguments.rounds, round, stop)?;
+        xdp::measure(report, processors, arguments.rounds, round, stop)?;
     }
     if has(GlassPart::Clock) && 0 < arguments.pairs {
-        pairs::measure(&mut report, processors, arguments.pairs, round, stop)?;
+        pairs::measure(report, processors, arguments.pairs, round, stop)?;
     }
     if has(GlassPart::Urgent) {
         // The server has all processors.
         os::pin_to_cpus(&cpus).context("the processors")?;
-        urgent::measure(&mut report, arguments.seed, round.duration, stop)?;
+        urgent::measure(report, arguments.seed, round.duration, stop)?;
     }
-    neighbours.tell(&mut report);
-    notes(&mut report, arguments, (server_cpu, client_cpu));
-    Ok(report)
+    neighbours.tell(report);
+    notes(report, arguments, (server_cpu, client_cpu));
+    Ok(())
+}
+
+/// Conditions of the measurement of servers.
+#[derive(Clone, Copy)]
+struct Measuring<'a> {
+    arguments: &'a GlassArguments,
+    sides: &'a Sides,
+    round: Round,
 }
 
 /// Measures the work that clients have done by the servers.
@@ -197,8 +246,11 @@ fn by_servers(
     let targets = ServerChoice::over_tcp(&arguments.servers).start(true, arguments.clients + 20)?;
     os::pin_to_cpu(processors.client).context("pinning the clients")?;
     let available = set_up(report, arguments, &targets, round.scale, stop)?;
+    let sides = Sides::enter(&targets, processors);
+    report.note(sides.told());
+    let measuring = Measuring { arguments, sides: &sides, round };
     if has(GlassPart::NewOrder) {
-        measure_work(report, arguments, &available, ("glass.new_order", Work::NewOrder), round, stop)?;
+        measure_work(report, measuring, &available, ("glass.new_order", Work::NewOrder), stop)?;
         for target in &targets {
             tracing::info!(server = target.title, "checking the consistency conditions");
             report.note(tpcc::check(target, stop)?);
@@ -207,11 +259,11 @@ fn by_servers(
     if has(GlassPart::KeyValue) {
         for calls in key_value::CALLS {
             let key = format!("glass.kv.{calls}");
-            measure_work(report, arguments, &available, (&key, Work::KeyValue(calls)), round, stop)?;
+            measure_work(report, measuring, &available, (&key, Work::KeyValue(calls)), stop)?;
         }
     }
     if has(GlassPart::Points) {
-        points(report, arguments, &targets, round, stop)?;
+        points(report, measuring, &targets, stop)?;
     }
     Ok(())
 }
@@ -231,8 +283,14 @@ fn set_up<'a>(
     for target in targets {
         key_value::load(target)?;
         let control = Control::connect(target)?;
+        if target.is_overtake() {
+            code::make_modules(&control)?;
+        }
         let mut rungs = Vec::new();
         for rung in &RUNGS {
+            if !rung.is_for(target) {
+                continue;
+            }
             match rung.set_up(&control, target)? {
                 None => rungs.push(rung),
                 Some(reason) => report.note(format!("Not shown: {}, {}: {reason}.", target.title, rung.title)),
@@ -246,17 +304,17 @@ fn set_up<'a>(
 /// Measures all rungs of all servers in turn.
 fn measure_work(
     report: &mut Report,
-    arguments: &GlassArguments,
+    measuring: Measuring<'_>,
     available: &Available<'_>,
     (key, work): (&str, Work),
-    round: Round,
     stop: &Stop,
 ) -> anyhow::Result<()> {
+    let arguments = measuring.arguments;
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (target, rungs) in available {
-        rows.extend(rungs.iter().map(|rung| Row::new(target, rung, work)));
+        rows.extend(rungs.iter().filter(|rung| rung.does(work)).map(|rung| Row::new(target, rung, work)));
     }
-    measure_rows(&mut rows, arguments.rounds, round, stop)?;
+    measure_rows(&mut rows, measuring, stop)?;
     let title = match work {
         Work::NewOrder => format!("New-Order, {} warehouses, {} clients", arguments.warehouses, arguments.clients),
         Work::KeyValue(1) => format!("Key-value mix, 1 call, {} clients", arguments.clients),
@@ -269,11 +327,12 @@ fn measure_work(
 }
 
 /// Measures the rows in turn, round by round.
-fn measure_rows(rows: &mut [Row<'_>], rounds: u32, round: Round, stop: &Stop) -> anyhow::Result<()> {
-    for number in 1..=rounds {
+fn measure_rows(rows: &mut [Row<'_>], measuring: Measuring<'_>, stop: &Stop) -> anyhow::Result<()> {
+    let Measuring { arguments, sides, round } = measuring;
+    for number in 1..=arguments.rounds {
         for row in rows.iter_mut() {
             let round = Round { seed: round.seed + u64::from(number), ..round };
-            let driven = drive(row.target, (row.rung, row.work), round, stop)?;
+            let driven = drive_within(sides, row.target, (row.rung, row.work), round, stop)?;
             let (server, per_s) = (row.target.title, driven.per_s());
             tracing::info!(number, server, rung = row.rung.key, work = ?row.work, per_s, "measured");
             row.add(&driven);
@@ -299,6 +358,10 @@ fn ratios(report: &mut Report, key: &str, rows: &[Row<'_>]) {
             report.figure(format!("{key}.{prefix}stored_times"), stored.per_s() / interactive.per_s());
             report.figure(format!("{key}.{prefix}stored_cpu_times"), interactive.cpu_us() / stored.cpu_us());
         }
+        if let (Some(stored), Some(pipelined)) = (of(&format!("{prefix}stored_sql")), of(&format!("{prefix}pipelined")))
+        {
+            report.figure(format!("{key}.{prefix}stored_over_pipelined_times"), stored.per_s() / pipelined.per_s());
+        }
         if let Some(pipelined) = of(&format!("{prefix}pipelined")) {
             report.figure(format!("{key}.{prefix}pipelined_cpu_times"), interactive.cpu_us() / pipelined.cpu_us());
         }
@@ -308,15 +371,14 @@ fn ratios(report: &mut Report, key: &str, rows: &[Row<'_>]) {
 /// Measures look-ups by key with one and with several requests on the way.
 fn points(
     report: &mut Report,
-    arguments: &GlassArguments,
+    measuring: Measuring<'_>,
     targets: &[MeasuredServer],
-    round: Round,
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let row = |target| POINTS.iter().map(move |rung| Row::new(target, rung, Work::Points));
     let mut rows: Vec<Row<'_>> = targets.iter().flat_map(row).collect();
-    measure_rows(&mut rows, arguments.rounds, round, stop)?;
-    let title = format!("Look-ups by key, {} clients", arguments.clients);
+    measure_rows(&mut rows, measuring, stop)?;
+    let title = format!("Look-ups by key, {} clients", measuring.arguments.clients);
     results::fill(report, "glass.point", &title, &rows);
     for prefix in ["", "postgres_"] {
         let of = |rung: &Rung| rows.iter().find(|row| row.key() == format!("{prefix}{}", rung.key));
@@ -331,9 +393,9 @@ fn points(
 
 fn notes(report: &mut Report, arguments: &GlassArguments, (server_cpu, client_cpu): (usize, usize)) {
     report.note(format!(
-        "Servers on processor {server_cpu}, clients on processor {client_cpu}, by sched_setaffinity; no cgroups of their \
-         own. A row is client-bound if the server used less than {:.0} % of its processor, or the clients as much of \
-         theirs: its rate says nothing about the server then, its processor time does.",
+        "Servers on processor {server_cpu}, clients on processor {client_cpu}. A row is client-bound if the clients used \
+         {:.0} % of their processor or more, and server-idle if the server used less of its own: its rate says nothing \
+         about the server then, its processor time does. Workers are part of the server.",
         100.0 * usage::SATURATED
     ));
     report.note(format!(
@@ -342,9 +404,10 @@ fn notes(report: &mut Report, arguments: &GlassArguments, (server_cpu, client_cp
         arguments.rounds
     ));
     report.note(
-        "Pipelined: a New-Order in two round trips, a key-value transaction in one. Stored, SQL: New-Order is one \
-         statement with data-modifying CTEs over arrays; a key-value function has a statement for each call. PL/pgSQL \
-         and PL/Python run one statement for each call and each line.",
+        "Level client: code at the client, over TCP, as bench wire tpcc has it. Pipelined: a New-Order in two round \
+         trips, a key-value transaction in one. One batch: all calls of the engine cross together; New-Order has two \
+         batches everywhere. Stored, SQL: New-Order is one statement with data-modifying CTEs over arrays; a key-value \
+         function has a statement for each call. PL/pgSQL and PL/Python run one statement for each call and each line.",
     );
     report.note(
         "Stages are those of docs/stages.md that are work. Outside: processor time of the server that no stage has; \

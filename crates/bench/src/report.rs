@@ -10,7 +10,7 @@ mod numbers;
 mod output;
 mod table;
 
-pub use chart::{BarChart, Chart, LineChart, PercentileChart, StackChart};
+pub use chart::{BarChart, Chart, LineChart, PanelChart, PercentileChart, StackChart};
 pub use machine::Machine;
 pub use numbers::{geometric_mean, median};
 pub use output::Output;
@@ -86,6 +86,11 @@ impl Report {
         let name = name.into();
         assert!(is_dotted_path(&name), "\"{name}\" is no name of a figure");
         assert!(self.figures.insert(name.clone(), value).is_none(), "figure \"{name}\" was given twice");
+    }
+
+    /// Returns the figures so far.
+    pub fn figures(&self) -> &BTreeMap<String, f64> {
+        &self.figures
     }
 
     /// Adds the five figures `prefix.p50` to `prefix.max`.

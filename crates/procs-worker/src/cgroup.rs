@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Greatest number of processes and threads of a worker.
 pub(crate) const TASKS_MAX: u64 = 64;
 
+/// Folder at which the hierarchies are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
 /// Begin of the names of groups.
 const PREFIX: &str = "overtake-";
 /// Greatest number of names that are tried for a group.
@@ -46,6 +48,14 @@ fn own_folder(root: &str, path: &str) -> PathBuf {
     if own.is_dir() { own } else { PathBuf::from(root) }
 }
 
+/// Returns the folder of this process's control group: of a controller of version 1, or of version 2 if the name is
+/// empty. `None` if there is no such hierarchy.
+pub fn own_group(controller: &str) -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let root = if controller.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{controller}") };
+    Some(own_folder(&root, &own_path(&text, controller)?)).filter(|folder| folder.join("cgroup.procs").is_file())
+}
+
 impl Groups {
     /// Returns the folders in which this process can create groups that limit; `None` if there are none.
     pub(crate) fn find() -> Option<Groups> {
@@ -59,14 +69,14 @@ impl Groups {
     }
 
     fn second(text: &str) -> Option<Groups> {
-        let folder = own_folder("/sys/fs/cgroup", &own_path(text, "")?);
+        let folder = own_folder(ROOT, &own_path(text, "")?);
         let controllers = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
         let has = |name| controllers.split_whitespace().any(|one| one == name);
         (has("memory") && has("pids")).then(|| Groups::Second(folder.into()))
     }
 
     fn first(text: &str) -> Option<Groups> {
-        let folder = |name: &str| Some(own_folder(&format!("/sys/fs/cgroup/{name}"), &own_path(text, name)?));
+        let folder = |name: &str| Some(own_folder(&format!("{ROOT}/{name}"), &own_path(text, name)?));
         Some(Groups::First(Arc::new([folder("memory")?, folder("pids")?])))
     }
 

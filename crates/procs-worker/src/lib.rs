@@ -66,4 +66,5 @@ mod shared;
 mod spawner;
 mod system;
 
+pub use cgroup::own_group;
 pub use runtime::{WorkerConfig, runtimes};

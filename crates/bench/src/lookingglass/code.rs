@@ -51,20 +51,24 @@ impl CodePlace {
         [create, alter]
     }
 
-    /// Returns the statements that define New-Order and the key-value functions at this place.
-    pub fn functions(self) -> Vec<String> {
+    /// Returns the statements that define New-Order and the key-value functions at this place. `is_batch` says that a
+    /// function makes all its calls of the engine in one batch: there are only functions of several calls then.
+    fn functions(self, is_batch: bool) -> Vec<String> {
         let order = "warehouse int, district int, customer int, entered timestamp, items int[], supplies int[], \
                      quantities int[]) returns numeric";
         let of_order = self.function(&format!("glass_new_order_{}", self.key), order, self.new_order());
         let of_shape = |shape: Shape| {
-            let entry = match (shape.calls, shape.updates) {
-                (1, true) => "update",
-                (_, true) => "mix",
-                (_, false) => "read",
+            let entry = match (shape.calls, shape.updates, is_batch) {
+                (_, true, true) => "mix_together",
+                (_, false, true) => "read_together",
+                (1, true, false) => "update",
+                (_, true, false) => "mix",
+                (_, false, false) => "read",
             };
             self.function(&shape.function(self.key), "keys int[]) returns int", (self.module(), entry))
         };
-        of_order.into_iter().chain(key_value::SHAPES.into_iter().flat_map(of_shape)).collect()
+        let shapes = key_value::SHAPES.into_iter().filter(|shape| !is_batch || 1 < shape.calls);
+        of_order.into_iter().filter(|_| !is_batch).chain(shapes.flat_map(of_shape)).collect()
     }
 }
 
@@ -108,18 +112,28 @@ pub fn typescript() -> anyhow::Result<String> {
     ))
 }
 
-/// Makes the modules, and the functions of a place. Returns the reason if the server does not have it.
+/// Makes the modules.
 ///
 /// # Errors
 /// Errors of the server.
-pub fn make(control: &Control, target: &MeasuredServer, place: CodePlace) -> anyhow::Result<Option<String>> {
+pub fn make_modules(control: &Control) -> anyhow::Result<()> {
+    modules().iter().try_for_each(|module| control.batch(module))
+}
+
+/// Makes the functions of a place, with or without batches. Returns the reason if the server does not have it.
+///
+/// # Errors
+/// Errors of the server.
+pub fn make(
+    control: &Control,
+    target: &MeasuredServer,
+    place: CodePlace,
+    is_batch: bool,
+) -> anyhow::Result<Option<String>> {
     if !target.is_overtake() {
         return Ok(Some("the other servers have no such level".to_owned()));
     }
-    for module in modules() {
-        control.batch(&module)?;
-    }
-    for statement in place.functions() {
+    for statement in place.functions(is_batch) {
         if let Some(refused) = control.batch_if_supported(&statement)? {
             return Ok(Some(refused));
         }

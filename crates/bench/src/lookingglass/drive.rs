@@ -6,6 +6,7 @@
 use super::key_value::{KeyValueCaller, PointCaller};
 use super::new_order::NewOrderCaller;
 use super::rungs::{Rung, Way};
+use super::sides::Sides;
 use super::usage::{Reading, Used};
 use crate::wire::client::{Control, runtime};
 use crate::wire::servers::MeasuredServer;
@@ -83,11 +84,20 @@ impl Driven {
 /// Length of the warm-up: plans are made, and caches filled.
 const WARM_UP: Duration = Duration::from_millis(400);
 
-/// Drives one rung for a round.
+/// Drives one rung for a round, without control groups.
 ///
 /// # Errors
 /// A stop, or an error that no repetition mends.
-pub fn drive(
+pub fn drive(target: &MeasuredServer, what: (&Rung, Work), round: Round, stop: &Stop) -> anyhow::Result<Driven> {
+    drive_within(&Sides::default(), target, what, round, stop)
+}
+
+/// Drives one rung for a round. The groups of both sides know their processor time.
+///
+/// # Errors
+/// A stop, or an error that no repetition mends.
+pub fn drive_within(
+    sides: &Sides,
     target: &MeasuredServer,
     (rung, work): (&Rung, Work),
     round: Round,
@@ -99,7 +109,7 @@ pub fn drive(
         let worker = scope.spawn(|| clients(target, rung, work, round, (&is_over, &ready)));
         // The clients have warmed up and wait.
         ready.wait();
-        let before = Reading::take(&control, target);
+        let before = Reading::take(&control, target, sides);
         let began = Instant::now();
         ready.wait();
         let waited = stop.wait(round.duration);
@@ -109,7 +119,7 @@ pub fn drive(
         // A client's error comes before a stop: it is the reason of the failure.
         let mut driven = driven.with_context(|| format!("{}, {}", target.title, rung.title))?;
         waited?;
-        driven.used = Reading::take(&control, target)?.since(&before?, wall_s);
+        driven.used = Reading::take(&control, target, sides)?.since(&before?, wall_s);
         Ok(driven)
     })
 }

@@ -36,7 +36,7 @@ const STAGES: [&str; 10] = [
 
 /// Parts of a bar. Neighbours of little time are one part, and PostgreSQL's processor time is whole.
 const PARTS: [&str; 8] =
-    ["network read", "decode, encode", "parse, plan", "run", "crossing", "network write", "unattributed", "PostgreSQL"];
+    ["network", "decode, encode", "parse, plan", "run", "crossing", "workers", "unattributed", "PostgreSQL"];
 
 impl<'a> Row<'a> {
     /// Creates a row without rounds.
@@ -79,20 +79,25 @@ impl<'a> Row<'a> {
             return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.cpu_us()];
         }
         let sum = |stages: &[&str]| stages.iter().map(|stage| self.stage_us(stage)).sum::<f64>();
-        [
-            sum(&["network_read"]),
+        let attributed = [
+            sum(&["network_read", "network_write"]),
             sum(&["decode", "encode"]),
             sum(&["parse", "plan", "plan_cached"]),
             sum(&["run"]),
             sum(&["crossing"]),
-            sum(&["network_write"]),
-            sum(&["unattributed"]) + self.outside_us(),
-            0.0,
-        ]
+            self.workers_us(),
+        ];
+        let [network, codec, plan, run, crossing, workers] = attributed;
+        let rest = (self.cpu_us() - attributed.iter().sum::<f64>()).max(0.0);
+        [network, codec, plan, run, crossing, workers, rest, 0.0]
+    }
+
+    fn workers_us(&self) -> f64 {
+        self.sum.us_each(self.sum.used.workers.all_s)
     }
 
     fn verdict(&self) -> &'static str {
-        if self.sum.used.is_saturated() { "" } else { "client-bound" }
+        self.sum.used.verdict()
     }
 
     fn title(&self) -> String {
@@ -108,7 +113,7 @@ pub fn fill(report: &mut Report, key: &str, title: &str, rows: &[Row<'_>]) {
     let mut chart = StackChart::new(format!("{title}: server processor time"), "µs per transaction", &PARTS);
     for row in rows {
         let server = if row.target.is_overtake() { "Overtake" } else { "PostgreSQL" };
-        chart.bar(format!("{server}\n{}", row.rung.title.replace("stored, ", "")), &row.parts());
+        chart.bar(format!("{server}, {}", row.rung.title.replace("stored, ", "")), &row.parts());
     }
     report.chart(chart);
 }
@@ -120,6 +125,8 @@ fn figures(report: &mut Report, key: &str, rows: &[Row<'_>]) {
         report.figure(name("per_s"), row.per_s());
         report.figure(name("cpu_us"), row.cpu_us());
         report.figure(name("kernel_us"), row.sum.us_each(used.server.kernel_s));
+        report.figure(name("worker_us"), row.workers_us());
+        report.figure(name("p50_us"), row.sum.latency.quantile_us(0.5));
         report.figure(name("client_cpu_us"), row.sum.us_each(used.client.all_s));
         report.figure(name("client_kernel_us"), row.sum.us_each(used.client.kernel_s));
         report.figure(name("server_busy"), used.server_busy());
@@ -141,6 +148,7 @@ fn costs(title: &str, rows: &[Row<'_>]) -> TextTable {
         "p50 ms",
         "server µs",
         "kernel",
+        "workers",
         "client µs",
         "kernel",
         "server %",
@@ -159,6 +167,7 @@ fn costs(title: &str, rows: &[Row<'_>]) -> TextTable {
             number(row.sum.latency.quantile_us(0.5) / 1e3),
             us(used.server.all_s),
             us(used.server.kernel_s),
+            us(used.workers.all_s),
             us(used.client.all_s),
             us(used.client.kernel_s),
             number(100.0 * used.server_busy()),
@@ -186,12 +195,13 @@ fn stages(title: &str, rows: &[Row<'_>]) -> TextTable {
         "network write",
         "unattributed",
         "outside",
+        "workers",
         "sum",
     ];
     let mut table = TextTable::new(format!("{title}: Overtake's stages, µs per transaction"), &header);
     for row in rows.iter().filter(|row| row.target.is_overtake()) {
         let stages = STAGES.map(|stage| number(row.stage_us(stage)));
-        let ends = [number(row.outside_us()), number(row.cpu_us())];
+        let ends = [row.outside_us(), row.workers_us(), row.cpu_us()].map(number);
         table.row([row.rung.title.to_owned()].into_iter().chain(stages).chain(ends));
     }
     table

@@ -4,6 +4,7 @@
 //! returned as a reason, to be printed.
 
 use super::code::{self, CodePlace};
+use super::drive::Work;
 use super::key_value;
 use crate::wire::client::Control;
 use crate::wire::postgres;
@@ -30,31 +31,73 @@ pub struct Rung {
     pub title: &'static str,
     /// Way of invoking a transaction.
     pub way: Way,
-    /// Makes what the rung needs in the server; returns the reason if the server does not have it.
-    set_up: fn(&Control, &MeasuredServer) -> anyhow::Result<Option<String>>,
+    /// Code that the rung needs in the server.
+    code: Code,
 }
 
-/// All rungs.
-pub const RUNGS: [Rung; 12] = [
-    Rung { key: "interactive", title: "interactive", way: Way::Statements, set_up: nothing },
-    Rung { key: "pipelined", title: "pipelined", way: Way::Pipelined, set_up: nothing },
-    Rung { key: "stored_sql", title: "stored, SQL", way: Way::Call, set_up: in_sql },
-    Rung { key: "native", title: "stored, native", way: Way::Call, set_up: native },
-    Rung { key: "wasm", title: "stored, wasm", way: Way::Call, set_up: wasm },
-    Rung { key: "process", title: "stored, process", way: Way::Call, set_up: process },
-    Rung { key: "process_socket", title: "stored, process by socket", way: Way::Call, set_up: process_socket },
-    Rung { key: "container", title: "stored, container", way: Way::Call, set_up: container },
-    Rung { key: "gvisor", title: "stored, gvisor", way: Way::Call, set_up: gvisor },
-    Rung { key: "vm", title: "stored, vm", way: Way::Call, set_up: vm },
-    Rung { key: "plpgsql", title: "stored, PL/pgSQL", way: Way::Call, set_up: in_plpgsql },
-    Rung { key: "plpython", title: "stored, PL/Python", way: Way::Call, set_up: in_plpython },
+/// Code of a rung.
+#[derive(Clone, Copy, Debug)]
+enum Code {
+    /// None: the client sends statements.
+    None,
+    /// Functions in SQL.
+    Sql,
+    /// Functions of a module, with an engine call for each row; New-Order in batches.
+    Module(&'static str, &'static str),
+    /// Functions of a module, with all engine calls in one batch. There is none of New-Order, which has batches
+    /// anyway.
+    Batch(&'static str, &'static str),
+    /// Functions in PL/pgSQL.
+    PlPgSql,
+    /// Functions in PL/Python.
+    PlPython,
+}
+
+const fn client(key: &'static str, title: &'static str, way: Way) -> Rung {
+    Rung { key, title, way, code: Code::None }
+}
+
+const fn stored(key: &'static str, title: &'static str, code: Code) -> Rung {
+    Rung { key, title, way: Way::Call, code }
+}
+
+/// All rungs. Rungs of level `client` come first.
+pub const RUNGS: [Rung; 24] = [
+    client("interactive", "client, interactive", Way::Statements),
+    client("pipelined", "client, pipelined", Way::Pipelined),
+    stored("stored_sql", "stored, SQL", Code::Sql),
+    stored("native", "stored, native", Code::Module("native", "")),
+    stored("wasm", "stored, wasm", Code::Module("wasm", "")),
+    stored("wasm_batch", "stored, wasm, one batch", Code::Batch("wasm", "")),
+    stored("process", "stored, process", Code::Module("exec", "")),
+    stored("process_batch", "stored, process, one batch", Code::Batch("exec", "")),
+    stored("process_socket", "stored, process by socket", Code::Module("exec", SOCKET)),
+    stored("process_socket_batch", "stored, process by socket, one batch", Code::Batch("exec", SOCKET)),
+    stored("container", "stored, container", Code::Module("exec", "isolation = 'container'")),
+    stored("container_batch", "stored, container, one batch", Code::Batch("exec", "isolation = 'container'")),
+    stored("container_socket", "stored, container by socket", Code::Module("exec", CONTAINER_SOCKET)),
+    stored("container_socket_batch", "stored, container by socket, one batch", Code::Batch("exec", CONTAINER_SOCKET)),
+    stored("gvisor", "stored, gvisor", Code::Module("exec", "isolation = 'gvisor'")),
+    stored("gvisor_batch", "stored, gvisor, one batch", Code::Batch("exec", "isolation = 'gvisor'")),
+    stored("gvisor_socket", "stored, gvisor by socket", Code::Module("exec", GVISOR_SOCKET)),
+    stored("gvisor_socket_batch", "stored, gvisor by socket, one batch", Code::Batch("exec", GVISOR_SOCKET)),
+    stored("vm", "stored, vm", Code::Module("exec", "isolation = 'vm'")),
+    stored("vm_batch", "stored, vm, one batch", Code::Batch("exec", "isolation = 'vm'")),
+    stored("vm_socket", "stored, vm by socket", Code::Module("exec", VM_SOCKET)),
+    stored("vm_socket_batch", "stored, vm by socket, one batch", Code::Batch("exec", VM_SOCKET)),
+    stored("plpgsql", "stored, PL/pgSQL", Code::PlPgSql),
+    stored("plpython", "stored, PL/Python", Code::PlPython),
 ];
 
+/// Parameters of levels over a socket; the default is shared memory.
+const SOCKET: &str = "channel = 'unix_socket'";
+const CONTAINER_SOCKET: &str = "isolation = 'container', channel = 'unix_socket'";
+const GVISOR_SOCKET: &str = "isolation = 'gvisor', channel = 'unix_socket'";
+const VM_SOCKET: &str = "isolation = 'vm', channel = 'unix_socket'";
+
 /// Numbers of requests on the way at once with which look-ups by key are measured.
-pub const POINTS: [Rung; 2] = [
-    Rung { key: "depth_1", title: "1 on the way", way: Way::Deep(1), set_up: nothing },
-    Rung { key: "depth_16", title: "16 on the way", way: Way::Deep(16), set_up: nothing },
-];
+pub const POINTS: [Rung; 2] =
+    [client("depth_1", "1 on the way", Way::Deep(1)), client("depth_16", "16 on the way", Way::Deep(16))];
 
 /// Package of PL/Python in Debian's archive.
 const PLPYTHON: &str = "postgresql-plpython3-15";
@@ -65,49 +108,41 @@ impl Rung {
     /// # Errors
     /// Errors of the server.
     pub fn set_up(&self, control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-        (self.set_up)(control, target)
+        match self.code {
+            Code::None => Ok(None),
+            Code::Sql => in_sql(control),
+            Code::Module(language, isolation) => {
+                code::make(control, target, CodePlace { key: self.key, language, isolation }, false)
+            }
+            Code::Batch(language, isolation) => {
+                code::make(control, target, CodePlace { key: self.key, language, isolation }, true)
+            }
+            Code::PlPgSql => in_plpgsql(control, target),
+            Code::PlPython => in_plpython(control, target),
+        }
+    }
+
+    /// Returns true if the rung has a way of its own of doing a work.
+    pub fn does(&self, work: Work) -> bool {
+        match self.code {
+            Code::Batch(..) => matches!(work, Work::KeyValue(calls) if 1 < calls),
+            Code::None | Code::Sql | Code::Module(..) | Code::PlPgSql | Code::PlPython => true,
+        }
+    }
+
+    /// Returns true if a server of this kind can have the rung's code: otherwise its lack needs no words.
+    pub fn is_for(&self, target: &MeasuredServer) -> bool {
+        match self.code {
+            Code::None | Code::Sql => true,
+            Code::Module(..) | Code::Batch(..) => target.is_overtake(),
+            Code::PlPgSql | Code::PlPython => target.is_postgres(),
+        }
     }
 }
 
-fn nothing(_: &Control, _: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    Ok(None)
-}
-
-fn in_sql(control: &Control, _: &MeasuredServer) -> anyhow::Result<Option<String>> {
+fn in_sql(control: &Control) -> anyhow::Result<Option<String>> {
     let key_value = key_value::SHAPES.into_iter().map(key_value::in_sql);
     create(control, [include_str!("sql/new_order_sql.sql").to_owned()].into_iter().chain(key_value))
-}
-
-fn native(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    code::make(control, target, CodePlace { key: "native", language: "native", isolation: "" })
-}
-
-fn wasm(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    code::make(control, target, CodePlace { key: "wasm", language: "wasm", isolation: "" })
-}
-
-fn process(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    code::make(control, target, CodePlace { key: "process", language: "exec", isolation: "" })
-}
-
-fn process_socket(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    let isolation = "channel = 'unix_socket'";
-    code::make(control, target, CodePlace { key: "process_socket", language: "exec", isolation })
-}
-
-fn container(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    let isolation = "isolation = 'container'";
-    code::make(control, target, CodePlace { key: "container", language: "exec", isolation })
-}
-
-fn gvisor(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    let isolation = "isolation = 'gvisor'";
-    code::make(control, target, CodePlace { key: "gvisor", language: "exec", isolation })
-}
-
-fn vm(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
-    let isolation = "isolation = 'vm'";
-    code::make(control, target, CodePlace { key: "vm", language: "exec", isolation })
 }
 
 fn in_plpgsql(control: &Control, target: &MeasuredServer) -> anyhow::Result<Option<String>> {
@@ -133,7 +168,10 @@ fn in_plpython(control: &Control, target: &MeasuredServer) -> anyhow::Result<Opt
     if control.rows(available)?.is_empty() {
         return Ok(Some(format!("PL/Python is not installed (package {PLPYTHON})")));
     }
-    control.batch("create extension plpython3u")?;
+    // A package of another minor version may not fit the server.
+    if let Err(error) = control.batch("create extension plpython3u") {
+        return Ok(Some(format!("{error:#}")));
+    }
     let key_value = key_value::SHAPES.into_iter().map(key_value::in_plpython);
     create(control, [include_str!("sql/new_order_plpython.sql").to_owned()].into_iter().chain(key_value))
 }

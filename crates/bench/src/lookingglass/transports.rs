@@ -15,7 +15,7 @@ use host::stop::Stop;
 use preempt::os;
 
 /// Numbers of connections.
-const CLIENTS: [u32; 3] = [1, 16, 64];
+pub const CLIENTS: [u32; 3] = [1, 16, 64];
 
 /// Rounds of one transport under one load.
 struct TransportRow<'a> {

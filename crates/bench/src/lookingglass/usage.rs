@@ -3,6 +3,7 @@
 //! **Invariant:** a reading is of the server's processes and of this one without them; the stages are sums over all
 //! classes and transports, and stages that wait count nothing.
 
+use super::sides::Sides;
 use crate::wire::client::Control;
 use crate::wire::processes::ProcessorTime;
 use crate::wire::servers::MeasuredServer;
@@ -12,9 +13,14 @@ use std::collections::BTreeMap;
 /// Share of a processor from which on its side is saturated.
 pub const SATURATED: f64 = 0.95;
 
+/// Unit of processor time in `/proc`.
+const TICK_S: f64 = 0.01;
+
 /// Counters so far.
 pub struct Reading {
     server: ProcessorTime,
+    /// Time of the server's process without what it has started.
+    own: ProcessorTime,
     /// Seconds of the threads of a server that is one process.
     threads_s: Option<f64>,
     client: ProcessorTime,
@@ -52,8 +58,10 @@ impl FrameUse {
 pub struct Used {
     /// Seconds of the clock.
     pub wall_s: f64,
-    /// Processor time of the server, to hundredths of a second.
+    /// Processor time of the server and of what it has started, to hundredths of a second without control groups.
     pub server: ProcessorTime,
+    /// Part of it in other processes than the server's own: code at the levels `process` and above.
+    pub workers: ProcessorTime,
     /// The same to nanoseconds, for a server that is one process.
     pub threads_s: Option<f64>,
     /// Processor time of the clients.
@@ -69,20 +77,24 @@ impl Reading {
     ///
     /// # Errors
     /// If the server does not answer, or was started by another program.
-    pub fn take(control: &Control, target: &MeasuredServer) -> anyhow::Result<Reading> {
+    pub fn take(control: &Control, target: &MeasuredServer, sides: &Sides) -> anyhow::Result<Reading> {
         let (stages, frames) = match target.is_overtake() {
             true => (stages(control)?, frames(control)?),
             false => (BTreeMap::new(), FrameUse::default()),
         };
         let processes = target.processes().context("the server is not a process of this machine")?;
         let threads_ns = target.is_overtake().then(|| processes.threads_ns()).transpose()?;
-        Ok(Reading {
-            server: processes.processor_time()?,
-            threads_s: threads_ns.map(|ns| ns as f64 / 1e9),
-            client: ProcessorTime::of_one(std::process::id())?,
-            stages,
-            frames,
-        })
+        let server = match sides.of_server(target)? {
+            Some(time) => time,
+            None => processes.processor_time()?,
+        };
+        let client = match sides.of_clients()? {
+            Some(time) => time,
+            None => ProcessorTime::of_one(std::process::id())?,
+        };
+        // PostgreSQL's processes are the server.
+        let own = if target.is_overtake() { ProcessorTime::of_one(processes.parent())? } else { server };
+        Ok(Reading { server, own, threads_s: threads_ns.map(|ns| ns as f64 / 1e9), client, stages, frames })
     }
 
     /// Returns the consumption since an earlier reading, in so many seconds.
@@ -90,10 +102,20 @@ impl Reading {
         let stage = |(stage, total): (&String, &f64)| {
             (stage.clone(), (total - before.stages.get(stage).copied().unwrap_or(0.0)).max(0.0))
         };
+        let (server, own) = (self.server.since(before.server), self.own.since(before.own));
+        let threads_s = self.threads_s.zip(before.threads_s).map(|(after, before)| after - before);
+        // Threads that have ended are in hundredths of a second only.
+        let own_s = threads_s.map_or(own.all_s, |threads_s| threads_s.max(own.all_s - TICK_S));
+        // The two are not read at the same moment.
+        let workers = ProcessorTime {
+            all_s: (server.all_s - own_s).max(0.0),
+            kernel_s: (server.kernel_s - own.kernel_s).max(0.0),
+        };
         Used {
             wall_s,
-            server: self.server.since(before.server),
-            threads_s: self.threads_s.zip(before.threads_s).map(|(after, before)| after - before),
+            server,
+            workers,
+            threads_s,
             client: self.client.since(before.client),
             stages: self.stages.iter().map(stage).collect(),
             frames: self.frames.combine(before.frames, |after, before| after - before),
@@ -123,6 +145,7 @@ impl Used {
     pub fn add(&mut self, other: &Used) {
         self.wall_s += other.wall_s;
         self.server = self.server.plus(other.server);
+        self.workers = self.workers.plus(other.workers);
         self.threads_s = other.threads_s.map(|seconds| seconds + self.threads_s.unwrap_or(0.0));
         self.client = self.client.plus(other.client);
         self.frames = self.frames.combine(other.frames, |one, other| one + other);
@@ -143,13 +166,22 @@ impl Used {
 
     /// Returns true if the server had work all the time, and the clients had time left.
     pub fn is_saturated(&self) -> bool {
-        SATURATED <= self.server_busy() && self.client_busy() < SATURATED
+        self.verdict().is_empty()
     }
 
-    /// Returns the seconds of the server's processor time that no stage has. Below 0 if the stages have more: each
-    /// of them is measured by the clock, and shorter pauses of a thread are in them.
+    /// Returns the mark of a row whose rate says nothing about the server; nothing for one that is saturated.
+    pub fn verdict(&self) -> &'static str {
+        match (SATURATED <= self.server_busy(), self.client_busy() < SATURATED) {
+            (true, true) => "",
+            (_, false) => "client-bound",
+            (false, true) => "server-idle",
+        }
+    }
+
+    /// Returns the seconds of the server's processor time that neither a stage nor a worker has. Below 0 if the stages
+    /// have more: each of them is measured by the clock, and shorter pauses of a thread are in them.
     pub fn outside_s(&self) -> f64 {
-        self.server.all_s - self.stages.values().sum::<f64>()
+        self.server.all_s - self.workers.all_s - self.stages.values().sum::<f64>()
     }
 
     /// Returns the seconds that the server spent in calls of the kernel for reading and writing, timed around them: those
@@ -171,9 +203,11 @@ mod tests {
     fn used(server_s: f64, client_s: f64) -> Used {
         let time = |all_s| ProcessorTime { all_s, kernel_s: all_s / 2.0 };
         let stages = BTreeMap::from([("run".to_owned(), 1.0), ("decode".to_owned(), 0.25)]);
+        let workers = time(0.125);
         Used {
             wall_s: 2.0,
             server: time(server_s),
+            workers,
             threads_s: None,
             client: time(client_s),
             stages,
@@ -184,16 +218,17 @@ mod tests {
     #[test]
     fn a_server_is_saturated_if_it_alone_had_no_time() {
         assert!(used(1.95, 1.0).is_saturated());
-        assert!(!used(1.8, 1.0).is_saturated(), "the server had time");
-        assert!(!used(2.0, 1.95).is_saturated(), "the clients had none");
+        assert_eq!(used(1.8, 1.0).verdict(), "server-idle");
+        assert_eq!(used(2.0, 1.95).verdict(), "client-bound");
+        assert_eq!(used(1.8, 1.95).verdict(), "client-bound");
     }
 
     #[test]
     fn time_outside_of_the_stages_is_what_is_left() {
         let mut sum = used(1.5, 1.0);
-        assert_eq!(sum.outside_s(), 0.25);
+        assert_eq!(sum.outside_s(), 0.125);
         sum.add(&used(1.0, 1.0));
-        assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, 0.0, 2.0, 0.0));
+        assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, -0.25, 2.0, 0.0));
         assert_eq!((sum.server_busy(), sum.client_busy()), (0.625, 0.5));
     }
 
@@ -201,13 +236,15 @@ mod tests {
     fn readings_make_differences() {
         let of = |seconds: f64| Reading {
             server: ProcessorTime { all_s: seconds, kernel_s: seconds / 4.0 },
-            threads_s: Some(seconds),
+            own: ProcessorTime { all_s: seconds / 2.0, kernel_s: seconds / 2.0 },
+            threads_s: Some(seconds / 2.0),
             client: ProcessorTime::default(),
             stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
             frames: FrameUse { kernel_s: seconds / 7.0, ..FrameUse::default() },
         };
         let used = of(7.0).since(&of(3.0), 5.0);
         assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));
-        assert_eq!(used.threads_s, Some(4.0));
+        assert_eq!(used.threads_s, Some(2.0));
+        assert_eq!(used.workers, ProcessorTime { all_s: 2.0, kernel_s: 0.0 });
     }
 }

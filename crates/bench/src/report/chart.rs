@@ -5,10 +5,12 @@
 
 mod bars;
 mod lines;
+mod panels;
 mod stacks;
 
 pub use bars::BarChart;
 pub use lines::LineChart;
+pub use panels::PanelChart;
 pub use stacks::StackChart;
 
 use plotters::coord::combinators::IntoLogRange;
@@ -49,6 +51,14 @@ pub enum Chart {
     Lines(LineChart),
     /// Parts of wholes.
     Stacks(StackChart),
+    /// Measures side by side.
+    Panels(PanelChart),
+}
+
+impl From<PanelChart> for Chart {
+    fn from(chart: PanelChart) -> Chart {
+        Chart::Panels(chart)
+    }
 }
 
 impl From<PercentileChart> for Chart {
@@ -123,6 +133,7 @@ pub fn draw(charts: &[Chart], subtitle: &str) -> anyhow::Result<String> {
                 Chart::Bars(chart) => chart.draw(subtitle, &area)?,
                 Chart::Lines(chart) => chart.draw(subtitle, &area)?,
                 Chart::Stacks(chart) => chart.draw(subtitle, &area)?,
+                Chart::Panels(chart) => chart.draw(subtitle, &area)?,
             }
         }
         area.present().map_err(plain)?;

@@ -61,7 +61,10 @@ pub async fn connect_shared(path: &Path, url: &str) -> anyhow::Result<Client> {
 /// Returns an error of the driver with the server's message.
 pub fn explain(error: &Error) -> anyhow::Error {
     match error.as_db_error() {
-        Some(said) => anyhow::anyhow!("{} {}", said.code().code(), said.message()),
+        Some(said) => {
+            let detail = said.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
+            anyhow::anyhow!("{} {}{detail}", said.code().code(), said.message())
+        }
         None => {
             let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
             anyhow::anyhow!("{error}{source}")

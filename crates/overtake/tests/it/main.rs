@@ -9,10 +9,12 @@ mod histories;
 mod hostile;
 mod limits;
 mod loads;
+mod lookingglass;
 mod memory;
 mod memory_copies;
 mod mixed;
 mod mpl;
+mod new_order;
 mod page;
 mod procedures;
 mod psql;
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
             testkit::plain!(procedures::typescript_is_the_same_at_both_levels),
             testkit::plain!(procedures::a_test_that_fails_shows_the_difference),
             testkit::plain!(hostile::tenants_harm_nobody_at_any_level),
+            testkit::plain!(new_order::all_programs_do_the_same),
+            testkit::plain!(lookingglass::a_short_run_has_all_parts),
             testkit::plain!(psql::the_demos_instances_are_databases),
             testkit::plain!(delivery::every_promised_figure_is_there),
             testkit::plain!(delivery::a_stopped_run_leaves_no_file),
