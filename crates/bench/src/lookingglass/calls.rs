@@ -87,12 +87,7 @@ const LINES: &[Line] = &[
     Line { key: "wasm_10", title: "wasm, 10 calls", place: WASM, entry: TEN },
     Line { key: "process_10", title: "process, 10 calls", place: PROCESS, entry: TEN },
     Line { key: "wasm_batch", title: "wasm, one batch of 10", place: WASM, entry: TOGETHER },
-    Line {
-        key: "typescript_batch",
-        title: "wasm, TypeScript, one batch of 10",
-        place: TYPESCRIPT,
-        entry: TOGETHER,
-    },
+    Line { key: "typescript_batch", title: "wasm, TypeScript, one batch of 10", place: TYPESCRIPT, entry: TOGETHER },
     Line { key: "process_batch", title: "process, one batch of 10", place: PROCESS, entry: TOGETHER },
     Line { key: "container_batch", title: "container, one batch of 10", place: CONTAINER, entry: TOGETHER },
     Line { key: "gvisor_batch", title: "gvisor, one batch of 10", place: GVISOR, entry: TOGETHER },

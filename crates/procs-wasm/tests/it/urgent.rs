@@ -99,8 +99,9 @@ impl Serve for Calls {
             return;
         };
         let argument = argument_of(self.made.fetch_add(1, SeqCst));
-        let outcome =
-            statement::pulse::unwatched(|| invoke(&mut *instance, argument, limits_of(argument), &mut ModelEngine::default()));
+        let outcome = statement::pulse::unwatched(|| {
+            invoke(&mut *instance, argument, limits_of(argument), &mut ModelEngine::default())
+        });
         assert!(self.ended.push((argument, outcome, instance)).is_ok(), "there is room for all that were ready");
     }
 }
