@@ -7,6 +7,7 @@
 //! by.
 
 use crate::bind::{Binder, settled};
+use crate::keyed::{Keyed, KeyedRead};
 use crate::plan::ColumnInfo;
 use crate::routine::{BodyStatement, alone};
 use catalog::{CatalogState, ConstraintKind, Relation, SessionContext, TableInfo};
@@ -40,6 +41,14 @@ pub struct PlannedCall {
 }
 
 impl PlannedCall {
+    /// Returns the way to the result without the executor, if the call reads one row by its key.
+    pub fn keyed_read(&self) -> Option<&KeyedRead> {
+        match self.statement.keyed.as_ref()? {
+            Keyed::Read(read) => Some(read),
+            Keyed::Insert | Keyed::Update(_) | Keyed::Delete(_) => None,
+        }
+    }
+
     /// Binds and plans one statement. Types of parameters that are not given follow from their use.
     ///
     /// # Errors

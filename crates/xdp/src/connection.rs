@@ -18,10 +18,12 @@ use std::net::SocketAddrV4;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Bytes of each buffer of a connection. A window of this size needs no scale.
-const BUFFER: usize = 65_535;
+/// Bytes of a connection's buffer for what comes. A window of this size needs no scale.
+const INCOMING: usize = 65_535;
+/// Bytes of its buffer for what is sent and not acknowledged. Clients acknowledge when they read, so it covers that time.
+const OUTGOING: usize = 256 << 10;
 /// Bytes that a connection takes at most.
-pub(crate) const CONNECTION_BYTES: usize = 2 * BUFFER + 4096;
+pub(crate) const CONNECTION_BYTES: usize = INCOMING + OUTGOING + 4096;
 /// Time after which an idle client is asked for a sign of life, and time without any after which it is gone.
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
 const SILENCE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(120);
@@ -179,7 +181,7 @@ pub(crate) fn interface(facts: &Facts, seed: u64) -> Interface {
 }
 
 fn socket() -> tcp::Socket<'static> {
-    let mut socket = tcp::Socket::new(SocketBuffer::new(vec![0; BUFFER]), SocketBuffer::new(vec![0; BUFFER]));
+    let mut socket = tcp::Socket::new(SocketBuffer::new(vec![0; INCOMING]), SocketBuffer::new(vec![0; OUTGOING]));
     socket.set_nagle_enabled(false);
     socket.set_congestion_control(CongestionControl::Cubic);
     socket.set_keep_alive(Some(KEEP_ALIVE));

@@ -10,9 +10,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// Number of requests that are remembered, and the time for which they are.
+/// Number of requests that are remembered, and the time for which they are. If a client's acknowledgement is lost, its
+/// first bytes acknowledge as well; nobody asks for them.
 const OPEN_MAX: usize = 4096;
-const OPEN_TIME: Duration = Duration::from_secs(10);
+const OPEN_TIME: Duration = Duration::from_mins(1);
 /// Length of a period of cookies. They are valid in theirs and in the next one.
 const PERIOD: Duration = Duration::from_secs(32);
 /// Segment sizes that a cookie can tell apart.
@@ -164,7 +165,7 @@ mod tests {
         let wrong = |bit: u32| ours ^ 1 << bit;
         assert!((0..32).all(|bit| handshakes.acknowledged(client(200_000), 7, wrong(bit), now).is_none()));
         // When it is over, requests are remembered again.
-        let later = now + Duration::from_secs(60);
+        let later = now + OPEN_TIME;
         assert_eq!(handshakes.request(client(300_000), 7, OFFER, later).1, OFFER);
         assert_eq!(handshakes.open.len(), 1);
     }

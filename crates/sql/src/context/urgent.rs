@@ -94,7 +94,7 @@ impl UrgentCode {
         }
         let statement = |number| code.statement(StatementHandle(number as u16), scope).ok();
         let statements = (0..manifest.statements.len()).map(statement);
-        let statements = statements.map(|call| call.filter(|call| call.keyed.is_some())).collect();
+        let statements = statements.map(|call| call.filter(|call| call.keyed_read().is_some())).collect();
         let of_writers = |table: &UrgentTable| match &table.calls {
             [Some(_), _, Some(put), _, Some(_)] => Some(put.statement.uses.clone()),
             _ => None,

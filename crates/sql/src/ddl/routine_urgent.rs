@@ -55,9 +55,9 @@ impl Ddl<'_> {
             let planned = PlannedCall::new(&statement.text, &[], scope).map_err(|error| {
                 error.nowhere().within(format!("statement \"{}\" of module \"{}\"", statement.name, module.name))
             })?;
-            if planned.keyed.is_none() {
+            if planned.keyed_read().is_none() {
                 let text = format!("statement \"{}\" of module \"{}\"", statement.name, module.name);
-                return Err(what(&text).detail("It is not a read of one row by a key of parameters."));
+                return Err(what(&text).detail("It is not a read of one row by its key."));
             }
         }
         Ok(())

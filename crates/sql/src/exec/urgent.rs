@@ -511,20 +511,22 @@ impl EngineCalls for UrgentCalls<'_, '_> {
 
     fn execute(&mut self, statement: StatementHandle, parameters: &[Datum]) -> SqlResult<Executed> {
         let call = self.statement(statement)?;
-        let (Some(read), Some(columns)) = (&call.keyed, &call.columns) else {
+        let (Some(read), Some(columns)) = (call.keyed_read(), &call.columns) else {
             return Err(self.give_up(GaveUp::Executor));
         };
         let info = &*read.table;
-        let index = info.indexes.get(read.index).ok_or_else(|| self.give_up(GaveUp::Executor))?;
+        let index = info.indexes.get(read.key.index).ok_or_else(|| self.give_up(GaveUp::Executor))?;
         // Values of other types than their columns' are compared by the executor.
         let value = |(key, at): (&query::plan::KeyValue, &usize)| match key.value {
-            Expr::Parameter(number) if key.kind == info.columns[*at].kind.kind => parameters.get(number).cloned(),
+            _ if key.kind != info.columns[*at].kind.kind => None,
+            Expr::Parameter(number) => parameters.get(number).cloned(),
+            Expr::Constant(ref constant) => Some(constant.clone()),
             _ => None,
         };
-        let key = read.key.iter().zip(&index.columns).map(value).collect::<Option<Vec<Datum>>>();
+        let key = read.key.values.iter().zip(&index.columns).map(value).collect::<Option<Vec<Datum>>>();
         let key = key.ok_or_else(|| self.give_up(GaveUp::Executor))?;
         let row = self.command(&call.statement.uses, || {
-            let found = match (self.find(info, read.index, &index.columns, &key)?, &read.lock) {
+            let found = match (self.find(info, read.key.index, &index.columns, &key)?, &read.lock) {
                 (Some(found), Some(lock)) => self.locked(info, &found, (&index.columns, &key), lock.mode, lock.wait)?,
                 (found, _) => found,
             };
