@@ -117,7 +117,7 @@ pub enum GlassPart {
 
 impl GlassPart {
     /// All parts.
-    pub const ALL: [GlassPart; 8] = [
+    pub const ALL: [GlassPart; 10] = [
         GlassPart::NewOrder,
         GlassPart::KeyValue,
         GlassPart::Points,

@@ -140,7 +140,7 @@ fn call(
                 let until_ns = os::now_ns() + TURN.as_nanos() as u64;
                 let mut number = 0_u32;
                 while os::now_ns() < until_ns {
-                    let key = 1 + (random.word() % u64::from(key_value::ROWS)) as i32;
+                    let key = random.uniform(1, key_value::ROWS);
                     std::thread::sleep(Duration::from_micros(random.word() % (2 * PAUSE_US)));
                     let begun_ns = os::now_ns();
                     client.execute(statement, &[&key]).await.map_err(|error| explain(&error))?;

@@ -114,12 +114,12 @@ pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
     let of = |figure: fn(&UrgentRow) -> f64| -> Vec<(String, f64)> {
         Class::ALL.map(|class| (format!("class=\"{}\"", class.name()), figure(&queue.row(class)))).into()
     };
-    for (name, kind, help, figure) in [
+    let figures: [(&str, &str, &str, fn(&UrgentRow) -> f64); 4] = [
         (
             "overtake_urgent_interrupting_total",
             "counter",
             "Urgent calls that have interrupted a query, by the class of its workers.",
-            (|row| row.interrupting as f64) as fn(&UrgentRow) -> f64,
+            |row| row.interrupting as f64,
         ),
         ("overtake_urgent_claimed_total", "counter", "Urgent calls that the claimer has made.", |row| {
             row.claimed as f64
@@ -136,7 +136,8 @@ pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
             "99th percentile of the times from the hand-over to the first instruction.",
             |row| row.start_p99_us / 1e6,
         ),
-    ] {
+    ];
+    for (name, kind, help, figure) in figures {
         family(&mut out, (name, kind, help), &of(figure));
     }
     out
