@@ -172,7 +172,8 @@ impl CodeTable {
                 (text, self.key.get(..prefix).unwrap_or(&self.key))
             }
         };
-        let kinds: Vec<Option<SqlType>> = kinds.iter().copied().map(Some).collect();
+        // Parameters have no modifiers, so that a value is cut or rounded to its column like any other.
+        let kinds: Vec<Option<SqlType>> = kinds.iter().map(|column| Some(column.kind.into())).collect();
         PlannedCall::new(&text, &kinds, scope)
     }
 

@@ -3,7 +3,8 @@
 //! **Invariant:** every value is one that its setting takes; a later source replaces an earlier one's value, whatever
 //! the order in which they are read.
 
-use super::defs::{DEFS, SettingContext, find, nearest, nearest_short};
+use super::defs::{DEFS, find, nearest, nearest_short};
+use super::takes::SettingContext;
 use super::value::{Value, accepted, bytes, duration};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;

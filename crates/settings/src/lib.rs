@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! - definitions: `connect`, `defs`, `text`, `value`
+//! - definitions: `connect`, `takes`, `defs`, `text`, `value`
 //! - values: `defaults`, `sources`, `session`
 //! - roles and rules: `roles`, `priority`
 
@@ -13,6 +13,7 @@ pub mod priority;
 pub mod roles;
 mod session;
 pub mod sources;
+pub mod takes;
 mod text;
 pub mod value;
 

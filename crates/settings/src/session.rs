@@ -3,7 +3,8 @@
 //! **Invariant:** every value is one that its setting takes. Changes of a transaction are undone when it is rolled
 //! back; those for the transaction alone (`SET LOCAL`) also when it commits.
 
-use crate::defs::{DEFS, SettingContext, SettingDef, find as position};
+use crate::defs::{DEFS, SettingDef, find as position};
+use crate::takes::{SettingContext, ValueType};
 use crate::value::{Value, accepted, duration, plain};
 use crate::{Defaults, SettingSource, defs, text};
 use engine::Isolation;
@@ -422,7 +423,7 @@ impl Settings {
     fn accepted(&self, at: usize, value: &str) -> SqlResult<Value> {
         match DEFS.get(at) {
             None => Ok(Cow::Owned(value.to_owned())),
-            Some(SettingDef { takes: defs::ValueType::DateStyle, .. }) => {
+            Some(SettingDef { takes: ValueType::DateStyle, .. }) => {
                 text::date_style(value, &self.forms).map(Cow::Owned)
             }
             Some(def) => accepted(def, value),
@@ -507,18 +508,18 @@ impl Settings {
 
     fn row(&self, at: usize, def: &'static SettingDef) -> SettingRow {
         let (min_val, max_val) = match def.takes {
-            defs::ValueType::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
-            defs::ValueType::Milliseconds => (Some("0".to_owned()), Some(i32::MAX.to_string())),
-            defs::ValueType::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
-            defs::ValueType::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
-            defs::ValueType::Text
-            | defs::ValueType::Names
-            | defs::ValueType::DateStyle
-            | defs::ValueType::TimeZone
-            | defs::ValueType::Switch
-            | defs::ValueType::Real
-            | defs::ValueType::OneOf(_)
-            | defs::ValueType::Fixed => (None, None),
+            ValueType::Integer(least, most) => (Some(least.to_string()), Some(most.to_string())),
+            ValueType::Milliseconds => (Some("0".to_owned()), Some(i32::MAX.to_string())),
+            ValueType::Kilobytes(least) => (Some(least.to_string()), Some(i32::MAX.to_string())),
+            ValueType::MillisecondsOrNever => (Some("-1".to_owned()), Some(i32::MAX.to_string())),
+            ValueType::Text
+            | ValueType::Names
+            | ValueType::DateStyle
+            | ValueType::TimeZone
+            | ValueType::Switch
+            | ValueType::Real
+            | ValueType::OneOf(_)
+            | ValueType::Fixed => (None, None),
         };
         SettingRow {
             name: def.title,
@@ -534,7 +535,7 @@ impl Settings {
             },
             min_val,
             max_val,
-            enumvals: if let defs::ValueType::OneOf(all) = def.takes { Some(all) } else { None },
+            enumvals: if let ValueType::OneOf(all) = def.takes { Some(all) } else { None },
             boot_val: plain(def, def.default),
             reset_val: plain(def, &self.resets[at]),
         }

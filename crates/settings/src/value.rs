@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** [`accepted`] returns the form in which a value is shown, and takes that form, too.
 
-use super::defs::{SettingDef, ValueType};
+use super::defs::SettingDef;
+use super::takes::ValueType;
 use super::text;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::borrow::Cow;

@@ -118,6 +118,8 @@ fn only_superusers_change_tenants() {
     };
     refused("alter role ann tenant nobody", "42704 role \"nobody\" does not exist");
     refused("alter role ann tenant acme notenant", "42601 conflicting or redundant options");
+    refused("alter role eve tenant ann", "22023 role \"ann\" belongs to another tenant");
+    refused("alter role acme tenant eve", "22023 a role that is the tenant of others cannot belong to one");
     refused("drop role acme", "2BP01 role \"acme\" cannot be dropped because some objects depend on it");
     let mut ran = |statement: &str| support::run(&mut admin, statement).map(drop);
     ran("create role clerk createrole").unwrap();

@@ -157,10 +157,17 @@ export class Writer {
       this.value(new Literal(value.toString()));
       return;
     }
+    if (!Number.isInteger(value.scale) || value.scale < 0 || 65_535 < value.scale) {
+      throw new SqlError("22003", `a decimal has a scale from 0 to 65535, not ${value.scale}`);
+    }
     this.u8(5).i64(BigInt.asIntN(64, value.unscaled)).i64(value.unscaled >> 64n).u16(value.scale);
   }
 
   private moment(value: Moment): void {
+    const bits = value.kind === "date" ? 32 : 64;
+    if (BigInt.asIntN(bits, value.value) !== value.value) {
+      throw new SqlError("22008", `${value.kind} out of range: ${value.value}`);
+    }
     if (value.kind === "date") {
       this.u8(8).u32(Number(BigInt.asUintN(32, value.value)));
     } else {
@@ -187,6 +194,7 @@ export class Writer {
     } else if (value instanceof Moment) {
       this.moment(value);
     } else if (value instanceof Uuid) {
+      if (value.bytes.length !== 16) throw new SqlError("22P03", `a UUID has 16 bytes, not ${value.bytes.length}`);
       this.u8(11).bytes(value.bytes);
     } else if (value instanceof Literal) {
       this.u8(12).sized(encode(value.text));

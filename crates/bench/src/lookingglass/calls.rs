@@ -163,7 +163,8 @@ pub fn measure(report: &mut Report, (own, other): (usize, usize), is_quick: bool
     report.note(
         "Calls in process have no wire: a session's prepared statement, one look-up by key within the function. Same \
          core: caller and worker have one processor. Blocking: one each, and the caller sleeps at each call. Polling: one \
-         each, and both poll the shared memory for some time before they sleep; a socket blocks there, too.",
+         each, and both poll the shared memory for some time before they sleep; a socket blocks there, too. The look-ups of \
+         a batch are foreseen and overlap, those of ten native calls are not: the crossing of a batch has this gain in it.",
     );
     Ok(())
 }

@@ -25,7 +25,7 @@ const fn goal(figure: &'static str, words: &'static str, bound: Bound) -> Goal {
     Goal { figure, divisor: None, words, bound }
 }
 
-const GOALS: [Goal; 25] = [
+const GOALS: [Goal; 30] = [
     goal("glass.new_order.stored_times", "New-Order: stored in SQL over interactive, rate", AtLeast(5.0)),
     goal("glass.new_order.native_times", "New-Order: native over interactive, rate", AtLeast(8.0)),
     goal("glass.new_order.wasm_times", "New-Order: wasm over native, rate", AtLeast(0.9)),
@@ -68,6 +68,11 @@ const GOALS: [Goal; 25] = [
         words: "shared memory over TCP, 1 client, rate",
         bound: AtLeast(3.0),
     },
+    goal("glass.xdp.calls_times_tcp", "AF_XDP over TCP, 64 clients, time in calls of the kernel", AtMost(0.8)),
+    goal("glass.xdp.p99_times_tcp", "AF_XDP over TCP, 64 clients, p99", AtMost(1.0)),
+    goal("glass.urgent.start_p50_times_signal", "urgent call: start over the signal rung's, p50", AtMost(1.5)),
+    goal("glass.urgent.start_p99_times_signal", "urgent call: start over the signal rung's, p99", AtMost(4.0)),
+    goal("glass.urgent.claimed_percent", "urgent calls that were claimed, %", AtMost(2.0)),
     goal("glass.clock.calibrated_percent", "stage clock: stamps by their cost, %", AtMost(1.0)),
     goal("glass.clock.overhead_high_percent", "stage clock: end of the 95 % interval, %", AtMost(2.0)),
     goal("glass.clock.depth_16.calibrated_percent", "stage clock, 16 on the way: stamps by their cost, %", AtMost(1.0)),

@@ -109,6 +109,9 @@ fn set_up(target: &MeasuredServer) -> anyhow::Result<()> {
 
 /// Figures of the server's scheduler: calls, those that interrupted, those that were claimed, start delays.
 struct Scheduled {
+    /// Calls of urgent procedures, by this benchmark.
+    made: f64,
+    /// Those of them that were handed over to a worker.
     calls: f64,
     interrupting: f64,
     claimed: f64,
@@ -134,6 +137,7 @@ fn call(
             let statement = client.prepare(&format!("call {}($1)", way.procedure)).await;
             calls.push(statement.map_err(|error| explain(&error))?);
         }
+        let mut made = 0.0;
         for turn in 0..turns {
             for (way, statement) in ways.iter_mut().zip(&calls) {
                 stop.wait(Duration::ZERO)?;
@@ -145,6 +149,7 @@ fn call(
                     let begun_ns = os::now_ns();
                     client.execute(statement, &[&key]).await.map_err(|error| explain(&error))?;
                     number += 1;
+                    made += if way.procedure.ends_with("_urgent") { 1.0 } else { 0.0 };
                     if 0 < turn || WARM_UP < number {
                         way.latency.record_ns(os::now_ns() - begun_ns);
                     }
@@ -157,7 +162,7 @@ fn call(
         let row = rows.into_iter().next().context("the scheduler's row")?;
         let figures: Vec<f64> = row.iter().flatten().filter_map(|figure| figure.parse().ok()).collect();
         let [calls, interrupting, claimed, p50, p99] = figures[..] else { anyhow::bail!("five figures are expected") };
-        anyhow::Ok(Scheduled { calls, interrupting, claimed, start_us: [p50, p99] })
+        anyhow::Ok(Scheduled { made, calls, interrupting, claimed, start_us: [p50, p99] })
     });
     if is_realtime {
         os::set_ordinary().context("the client's scheduling class")?;
@@ -188,11 +193,14 @@ fn fill(report: &mut Report, ways: &[CallWay], rows: &Scheduled, signal: &delive
         report.figure(format!("glass.urgent.start_{name}_us"), start);
         report.figure(format!("glass.urgent.start_{name}_times_signal"), start / alone);
     }
+    let handed_over = 100.0 * rows.calls / rows.made.max(1.0);
+    report.figure("glass.urgent.handed_over_percent", handed_over);
     let percent = |count: f64| 100.0 * count / rows.calls.max(1.0);
     report.figure("glass.urgent.interrupting_percent", percent(rows.interrupting));
     report.figure("glass.urgent.claimed_percent", percent(rows.claimed));
     report.note(format!(
-        "Urgent: {:.1} % of the calls interrupted a query, {:.1} % were claimed after 100 µs. The start delay is the \
+        "Urgent: {handed_over:.1} % of the calls were handed over to workers, and the others made where they were read, \
+         as no worker was busy; of the former {:.1} % interrupted a query, {:.1} % were claimed after 100 µs. The start delay is the \
          server's own, in eighths of an octave; the client's times include the wire both ways, and for urgent calls the \
          wake-up of the session.",
         percent(rows.interrupting),

@@ -4,8 +4,9 @@
 //! by its nice value; `normal` and `low` run in the class SCHED_IDLE, which needs no privilege, and whose threads the
 //! kernel takes from the processor at once, while any other may keep it for some milliseconds before a thread that
 //! wakes. So an urgent statement runs where its bytes are read while analytics hold every core; nothing but calls of
-//! urgent procedures is delivered to the workers (`urgent`). Threads of SCHED_IDLE all have the same weight, so those of `low` pause while `normal` or `high` have
-//! queries ([`Pausing`]). Workers are joined after the last session has ended.
+//! urgent procedures is delivered to the workers (`urgent`). Threads of SCHED_IDLE all have the same weight, so those
+//! of `low` pause while `normal` or `high` have queries ([`Pausing`]). Workers are joined after the last session has
+//! ended.
 //!
 //! Threads of SCHED_IDLE stand still while other programs keep all processors busy. [`StarvationWatch`] notices and
 //! reports it; with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.

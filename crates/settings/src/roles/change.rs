@@ -9,7 +9,8 @@ mod members;
 
 use super::{FIRST, Role, Roles, RolesState, SettingList, is_predefined};
 use crate::class_named;
-use crate::defs::{DEFS, SettingContext, find};
+use crate::defs::{DEFS, find};
+use crate::takes::SettingContext;
 use crate::value::accepted;
 use locked::{Locked, LockedResult};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -328,6 +329,19 @@ impl RoleChanger<'_> {
         }
     }
 
+    /// Returns the OID of a role that becomes the tenant of another. Tenants are of one level.
+    fn tenant(&self, role: &Role, name: &str) -> SqlResult<u32> {
+        let tenant = self.role(name)?;
+        let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        if tenant.tenant.is_some() {
+            return invalid(format!("role \"{name}\" belongs to another tenant"));
+        }
+        if role.oid != 0 && self.roles.all().iter().any(|(_, other)| other.tenant == Some(role.oid)) {
+            return invalid("a role that is the tenant of others cannot belong to one".to_owned());
+        }
+        Ok(tenant.oid)
+    }
+
     /// Fails if a role that stays belongs to the tenant of one that is dropped.
     fn check_no_tenants(&self, dropped: &[String]) -> SqlResult<()> {
         for name in dropped {
@@ -425,7 +439,7 @@ impl RoleChanger<'_> {
                 }
                 RoleOptionChange::Tenant(None) => role.tenant = None,
                 RoleOptionChange::Tenant(Some(name)) => {
-                    role.tenant = Some(self.roles.oid_of(name).ok_or_else(|| missing(name))?);
+                    role.tenant = Some(self.tenant(&role, name)?);
                 }
             }
         }

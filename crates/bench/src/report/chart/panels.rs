@@ -97,10 +97,18 @@ mod tests {
     fn bars_are_as_long_as_values() {
         let value = |value: f64| Some((value, String::new()));
         let (ten, hundred, thousand, none) = (value(10.0), value(100.0), value(1_000.0), None);
-        assert_eq!(lengths(&[&ten, &hundred, &none], false), [0.1, 1.0, 0.0]);
-        assert_eq!(lengths(&[&ten, &thousand, &value(0.0)], true), [SHORTEST, 1.0, 0.0]);
-        assert!((lengths(&[&ten, &hundred, &thousand], true)[1] - (1.0 + SHORTEST) / 2.0).abs() < 1e-9);
-        assert_eq!(lengths(&[&ten], true), [1.0]);
+        let middle = (1.0 + SHORTEST) / 2.0;
+        let cases: [(&[&PanelValue], bool, &[f64]); 4] = [
+            (&[&ten, &hundred, &none], false, &[0.1, 1.0, 0.0]),
+            (&[&ten, &thousand, &value(0.0)], true, &[SHORTEST, 1.0, 0.0]),
+            (&[&ten, &hundred, &thousand], true, &[SHORTEST, middle, 1.0]),
+            (&[&ten], true, &[1.0]),
+        ];
+        for (values, is_logarithmic, expected) in cases {
+            let found = lengths(values, is_logarithmic);
+            let are_close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
+            assert!(found.len() == expected.len() && are_close, "{found:?} are not {expected:?}");
+        }
     }
 
     #[test]
