@@ -6,7 +6,7 @@
 use crate::defs::{DEFS, SettingDef, find as position};
 use crate::takes::{SettingContext, ValueType};
 use crate::value::{Value, accepted, duration, plain};
-use crate::{Defaults, SettingSource, defs, text};
+use crate::{Defaults, SettingSource, text};
 use engine::Isolation;
 use stage::Class;
 use statement::error::{SqlError, SqlResult, SqlState};
