@@ -68,8 +68,6 @@ pub(crate) struct Connection {
     probe_after: Option<Duration>,
     /// True if it is in the driver's list of those that may have something to send.
     pub(crate) is_listed: bool,
-    /// Earliest time at which the driver looks at it.
-    pub(crate) alarm: Option<Time>,
     /// True if nobody reads or writes any more.
     is_dropped: bool,
     /// Time at which it ends in any case, because nobody uses it any more.
@@ -235,7 +233,6 @@ impl Connection {
             tail,
             probe_after,
             is_listed: false,
-            alarm: None,
             is_dropped: false,
             linger: None,
             _counted: Counted::new(memory, CONNECTION_BYTES),

@@ -18,11 +18,12 @@
 //! - calls of the kernel, memory shared with it: `system`, `ring`
 //! - frames, counters: `frame`, `count`
 //! - what the kernel runs; the socket; files: `program`, `socket`, `capture`
-//! - ports, requests, polling: `port`, `handshake`, `rest`
+//! - ports, requests, polling, times: `port`, `handshake`, `rest`, `alarm`
 //! - connections: `connection`
 //! - driver and streams, which need each other: `driver`, `stream`
 //! - networks for tests and benchmarks: `lab`
 
+mod alarm;
 mod capture;
 mod connection;
 mod count;
