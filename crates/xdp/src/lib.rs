@@ -7,8 +7,8 @@
 //! session without a system call and without waking another thread.
 //!
 //! TCP itself is smoltcp's, one connection at a time; this crate tells them apart by the client's address and port,
-//! answers requests for connections, and computes checksums. Frames go back to the Ethernet address that they came
-//! from.
+//! answers requests for connections, and computes checksums. Frames go back to the Ethernet address that the
+//! client's came from; a connection's changes only with a segment that fits it.
 //!
 //! **Invariant:** only what is diverted is touched, and nothing that a frame says is believed before its lengths and
 //! sums are right. When the process ends in whichever way, the kernel has the port again.
