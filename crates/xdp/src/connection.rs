@@ -5,7 +5,7 @@
 //! moved by the difference in both directions, before and after it.
 
 use crate::count::{self, Counted, Memory};
-use crate::frame::{self, ACK, ETHERNET, HEADERS, Macs, Plain, SYN, Segment, reversed};
+use crate::frame::{self, ACK, ETHERNET, HEADERS, Macs, Plain, RST, SYN, Segment, reversed};
 use crate::handshake::Answered;
 use crate::port::Facts;
 use crate::socket::Sender;
@@ -53,13 +53,25 @@ struct Tail {
     at: Option<Time>,
 }
 
+/// Numbers up to which both sides have the other's bytes, as TCP sees it.
+///
+/// smoltcp does not tell which segments it has accepted, but the lengths of its queues do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    /// Number behind the bytes that the client has acknowledged, as smoltcp counts.
+    acknowledged: u32,
+    /// Number behind the client's bytes that have come without a gap.
+    received: u32,
+}
+
 /// Connection of a client.
 pub(crate) struct Connection {
     sockets: SocketSet<'static>,
     handle: SocketHandle,
     pub(crate) peer: SocketAddrV4,
-    /// Ethernet addresses of what is sent.
+    /// Ethernet addresses of what is sent: those of the handshake, until a segment that fits has others.
     macs: Macs,
+    numbers: Numbers,
     /// Our sequence numbers minus smoltcp's.
     moved: u32,
     reader: Option<Waker>,
@@ -68,8 +80,6 @@ pub(crate) struct Connection {
     probe_after: Option<Duration>,
     /// True if it is in the driver's list of those that may have something to send.
     pub(crate) is_listed: bool,
-    /// Earliest time at which the driver looks at it.
-    pub(crate) alarm: Option<Time>,
     /// True if nobody reads or writes any more.
     is_dropped: bool,
     /// Time at which it ends in any case, because nobody uses it any more.
@@ -223,19 +233,20 @@ impl Connection {
         interface.poll_ingress_single(instant(now), &mut wire, &mut sockets);
         interface.poll_egress(instant(now), &mut wire, &mut sockets);
         let moved = segment.acknowledged.wrapping_sub(1).wrapping_sub(wire.answered?);
+        let numbers = Numbers { acknowledged: segment.acknowledged.wrapping_sub(moved), received: segment.sequence };
         let probe_after = answered.rtt.map(|rtt| (3 * rtt).clamp(PROBE.0, PROBE.1));
         Some(Connection {
             sockets,
             handle,
             peer: segment.from,
             macs: reversed(&segment.macs),
+            numbers,
             moved,
             reader: None,
             writer: None,
             tail,
             probe_after,
             is_listed: false,
-            alarm: None,
             is_dropped: false,
             linger: None,
             _counted: Counted::new(memory, CONNECTION_BYTES),
@@ -244,6 +255,12 @@ impl Connection {
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
         self.sockets.get_mut(self.handle)
+    }
+
+    /// Returns the lengths of TCP's queues: of what is sent and not acknowledged, and of what has come and is not read.
+    fn queued(&mut self) -> (usize, usize) {
+        let socket = self.socket();
+        (socket.send_queue(), socket.recv_queue())
     }
 
     /// Takes a segment of the client.
@@ -256,14 +273,18 @@ impl Connection {
         wakes: &mut Vec<Waker>,
     ) {
         frame::move_acknowledged(bytes, self.moved);
-        self.macs = reversed(&segment.macs);
-        if segment.flags & ACK != 0 {
-            self.tail.is_acknowledged(segment.acknowledged.wrapping_sub(self.moved));
+        let before = self.queued();
+        let acknowledged = segment.acknowledged.wrapping_sub(self.moved);
+        if segment.flags & (ACK | SYN | RST) == ACK && self.numbers.fit(segment.sequence, acknowledged, before.0) {
+            self.macs = reversed(&segment.macs);
         }
         let mut wire = Wire::new(facts, &mut self.tail);
         (wire.sender, wire.macs, wire.moved) = (Some(sender), self.macs, self.moved);
         wire.incoming = bytes.get(segment.packet.clone());
         interface.poll_ingress_single(instant(now), &mut wire, &mut self.sockets);
+        let after = self.queued();
+        self.numbers.follow(before, after);
+        self.tail.is_acknowledged(self.numbers.acknowledged);
         if self.is_dropped && 0 < self.socket().recv_queue() {
             // Nobody will read it: the client hears that, as from the kernel.
             self.socket().abort();
@@ -378,6 +399,27 @@ impl Connection {
     }
 }
 
+impl Numbers {
+    /// Returns true if a segment with these numbers is the client's, while so many bytes are not acknowledged. Who does
+    /// not see the connection's frames does not guess them.
+    ///
+    /// The acknowledgement is one that TCP accepts. The sequence number is within the window, or in that behind it: a
+    /// client whose way has changed repeats what we have, because our answers do not reach it.
+    fn fit(self, sequence: u32, acknowledged: u32, outstanding: usize) -> bool {
+        // Our end has a number, too.
+        let may_acknowledge = acknowledged.wrapping_sub(self.acknowledged) as usize <= outstanding + 1;
+        let oldest = self.received.wrapping_sub(INCOMING as u32);
+        may_acknowledge && sequence.wrapping_sub(oldest) as usize <= 2 * INCOMING
+    }
+
+    /// Follows TCP, whose queues had and have these lengths before and after a segment: those of what is sent and not
+    /// acknowledged, and of what has come and is not read.
+    fn follow(&mut self, before: (usize, usize), after: (usize, usize)) {
+        self.acknowledged = self.acknowledged.wrapping_add(before.0.saturating_sub(after.0) as u32);
+        self.received = self.received.wrapping_add(after.1.saturating_sub(before.1) as u32);
+    }
+}
+
 impl Tail {
     /// Takes note of what the client has.
     fn is_acknowledged(&mut self, until: u32) {
@@ -404,5 +446,145 @@ impl Tail {
 fn keep(slot: &mut Option<Waker>, cx: &Context<'_>) {
     if !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
         *slot = Some(cx.waker().clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FIN;
+    use crate::port::Port;
+    use crate::tests::{self, MEMORY};
+
+    #[test]
+    fn numbers_fit_that_only_the_client_knows() {
+        for (acknowledged, received) in [(1_000_000, 2_000_000), (u32::MAX - 3, u32::MAX - 9), (3, 9)] {
+            let numbers = Numbers { acknowledged, received };
+            let fits = |sequence: i64, acknowledgement: i64| {
+                let moved = |number: u32, by: i64| number.wrapping_add_signed(by as i32);
+                numbers.fit(moved(received, sequence), moved(acknowledged, acknowledgement), 10)
+            };
+            let window = INCOMING as i64;
+            for (sequence, acknowledgement) in [(0, 0), (0, 11), (window, 5), (-1, 0), (-window, 10)] {
+                assert!(fits(sequence, acknowledgement), "{sequence} {acknowledgement}");
+            }
+            for (sequence, acknowledgement) in [(0, -1), (0, 12), (window + 1, 0), (-window - 1, 0), (1 << 30, 1 << 30)]
+            {
+                assert!(!fits(sequence, acknowledgement), "{sequence} {acknowledgement}");
+            }
+        }
+    }
+
+    /// Connection whose client is played by the test, and what it needs.
+    struct Played {
+        port: Port,
+        interface: Interface,
+        connection: Connection,
+    }
+
+    const CLIENT: &str = "10.99.0.77:40000";
+    const MACS: Macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    const OTHER: Macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3];
+    /// First number of the client's bytes, and of ours.
+    const THEIRS: u32 = 0xffff_fffe;
+    const OURS: u32 = 5_001;
+
+    fn frame(to: SocketAddrV4, macs: Macs, flags: u8, numbers: (u32, u32), payload: &[u8]) -> Vec<u8> {
+        let (from, window) = (CLIENT.parse().unwrap(), 10_000);
+        let (sequence, acknowledged) = numbers;
+        // Options are the bytes behind the header; the length of the header follows.
+        let plain = Plain { macs, from, to, sequence, acknowledged, flags, window, options: payload };
+        let mut frame = vec![0; HEADERS + payload.len()];
+        assert_eq!(plain.write(&mut frame), frame.len());
+        frame[ETHERNET + 32] = 5 << 4;
+        frame::finish(&mut frame);
+        frame
+    }
+
+    impl Played {
+        fn new(port: Port) -> Played {
+            let mut interface = interface(&port.facts, 7);
+            let frame = frame(port.facts.address, MACS, ACK, (THEIRS, OURS), &[]);
+            let segment = frame::parse(&frame, port.facts.address).unwrap();
+            let offer = frame::Offer { mss: 1460, scale: None, sack: false };
+            let answered = Answered { offer, rtt: Some(Duration::from_millis(1)) };
+            let connection =
+                Connection::new(&port.facts, &mut interface, &segment, answered, MEMORY, Time::ZERO).unwrap();
+            let mut played = Played { port, interface, connection };
+            played.take(MACS, ACK, (THEIRS, OURS), &[]);
+            played
+        }
+
+        fn take(&mut self, macs: Macs, flags: u8, numbers: (u32, u32), payload: &[u8]) {
+            let mut frame = frame(self.port.facts.address, macs, flags, numbers, payload);
+            let segment = frame::parse(&frame, self.port.facts.address).unwrap();
+            let means = (&self.port.facts, &mut self.interface, &mut self.port.sender);
+            self.connection.take(means, &segment, &mut frame, Time::from_millis(5), &mut Vec::new());
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            let cx = Context::from_waker(Waker::noop());
+            assert!(matches!(self.connection.poll_write(&cx, bytes), Poll::Ready(Ok(count)) if count == bytes.len()));
+            let means = (&self.port.facts, &mut self.interface, &mut self.port.sender);
+            assert!(!self.connection.send(means, Time::from_millis(1), &mut Vec::new()));
+        }
+
+        /// Returns true if the last segment waits for its acknowledgement.
+        fn has_tail(&self) -> bool {
+            assert_eq!(self.connection.tail.frame.is_empty(), self.connection.tail.at.is_none());
+            !self.connection.tail.frame.is_empty()
+        }
+
+        fn read(&mut self) -> Vec<u8> {
+            let mut all = Vec::new();
+            let cx = Context::from_waker(Waker::noop());
+            let read = self.connection.poll_read(&cx, |bytes| {
+                all.extend_from_slice(bytes);
+                bytes.len()
+            });
+            assert!(matches!(read, Poll::Ready(Ok(()))));
+            all
+        }
+    }
+
+    #[test]
+    fn who_only_knows_the_address_changes_neither_the_way_nor_the_tail() {
+        let Some(lab) = tests::lab(1500) else { return };
+        let port = lab.at_server(|| Port::open(tests::options(1), MEMORY)).unwrap().unwrap();
+        let mut played = Played::new(port);
+        played.write(b"answer");
+        assert!(played.has_tail());
+        let end = OURS + 6;
+        let far = 1 << 20;
+        for (flags, numbers) in [
+            // Wrong sequence, with the acknowledgement that is awaited.
+            (ACK, (THEIRS.wrapping_add(far), end)),
+            (ACK, (THEIRS.wrapping_sub(far), end)),
+            (ACK | FIN, (THEIRS.wrapping_sub(far), end)),
+            // Acknowledgements of what was not sent, and of what was acknowledged long ago.
+            (ACK, (THEIRS, end + far)),
+            (ACK, (THEIRS, OURS - 1)),
+            // No acknowledgement, and those that TCP does not look at.
+            (0, (THEIRS, end)),
+            (SYN, (THEIRS, end)),
+            (SYN | ACK, (THEIRS.wrapping_add(far), end)),
+            (RST | ACK, (THEIRS.wrapping_add(far), end)),
+        ] {
+            played.take(OTHER, flags, numbers, &[]);
+            played.take(OTHER, flags, numbers, b"forged");
+            assert_eq!(played.connection.macs, reversed(&MACS), "{flags} {numbers:?}");
+            assert!(played.has_tail(), "{flags} {numbers:?}");
+        }
+        // The client's own does both.
+        played.take(OTHER, ACK, (THEIRS, end), b"more");
+        assert_eq!((played.connection.macs, played.has_tail()), (reversed(&OTHER), false));
+        assert_eq!(played.read(), b"more");
+        // Its way changes again, and our answer was lost: it repeats its bytes.
+        played.write(b"next");
+        played.take(MACS, ACK, (THEIRS, end), b"more");
+        assert_eq!((played.connection.macs, played.has_tail()), (reversed(&MACS), true));
+        played.take(MACS, ACK, (THEIRS.wrapping_add(4), end + 4), &[]);
+        assert!(!played.has_tail());
+        assert_eq!(played.connection.numbers.received, THEIRS.wrapping_add(4));
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** a connection keeps its number until its stream is dropped and its last words are said, so no stream
 //! reaches another one. What sessions write goes out together, after their turns and before the thread sleeps.
 
+use crate::alarm::Alarms;
 use crate::connection::{self, CONNECTION_BYTES, Connection, Time};
 use crate::count;
 use crate::frame::{self, ACK, FIN, Offer, Plain, RST, Refusal, SYN, Segment, reversed};
@@ -15,8 +16,7 @@ use crate::stream::XdpStream;
 use locked::Locked;
 use smoltcp::iface::Interface;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -82,8 +82,8 @@ pub(crate) struct Driver {
     numbers: HashMap<SocketAddrV4, u32>,
     /// Connections that may have something to send.
     listed: Vec<u32>,
-    /// Times at which connections are looked at. A connection may have more than one; too many do no harm.
-    alarms: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Times at which connections are looked at. A look too many does no harm.
+    alarms: Alarms,
     orphans: Arc<Orphans>,
     rest: Rest,
     /// Task that takes turns.
@@ -122,7 +122,7 @@ pub fn start(port: Port, accept: Accept) -> io::Result<()> {
         free: Vec::new(),
         numbers: HashMap::new(),
         listed: Vec::new(),
-        alarms: BinaryHeap::new(),
+        alarms: Alarms::default(),
         orphans: Arc::default(),
         rest: Rest::new(),
         task: None,
@@ -229,6 +229,12 @@ impl Driver {
         self.identity
     }
 
+    /// Returns the number of times at which connections are looked at, and that of the connections.
+    #[cfg(test)]
+    pub(crate) fn alarms(&self) -> (usize, usize) {
+        (self.alarms.len(), self.numbers.len())
+    }
+
     /// Sends what is due, and takes what has come. Tasks of connections that go on are woken behind it.
     fn turn(&mut self, clock: Instant) -> io::Result<Next> {
         let now = clock.saturating_duration_since(self.begun);
@@ -237,14 +243,8 @@ impl Driver {
             let numbers = mem::take(&mut *self.orphans.numbers.locked_anyway());
             numbers.into_iter().for_each(|number| self.at(number, |connection| connection.abandon()));
         }
-        while let Some(&Reverse((at, number))) = self.alarms.peek()
-            && at <= now
-        {
-            self.alarms.pop();
-            if let Some(connection) = self.connections.get_mut(number as usize).and_then(Option::as_mut) {
-                connection.alarm = connection.alarm.filter(|alarm| *alarm != at);
-                self.list(number);
-            }
+        while let Some(number) = self.alarms.ring(now) {
+            self.list(number);
         }
         self.send(now);
         self.port.sender.flush(&self.port.socket)?;
@@ -257,7 +257,7 @@ impl Driver {
         }
         self.port.sender.flush_capture();
         let is_full = self.port.sender.is_waiting() || !self.listed.is_empty();
-        let alarm = self.alarms.peek().map(|Reverse((at, _))| self.begun + *at);
+        let alarm = self.alarms.first().map(|at| self.begun + at);
         Ok(Next::Sleep(alarm.into_iter().chain(is_full.then(|| clock + FULL_PAUSE)).min()))
     }
 
@@ -273,6 +273,7 @@ impl Driver {
             let is_full = connection.send(means, now, &mut self.wakes);
             if connection.is_over() {
                 self.numbers.remove(&connection.peer);
+                self.alarms.forget(*number);
                 self.connections[*number as usize] = None;
                 self.free.push(*number);
                 continue;
@@ -281,11 +282,8 @@ impl Driver {
                 self.list(*number);
                 continue;
             }
-            if let Some(due) = connection.due(&mut self.interface, now)
-                && connection.alarm.is_none_or(|alarm| due < alarm)
-            {
-                connection.alarm = Some(due);
-                self.alarms.push(Reverse((due, *number)));
+            if let Some(due) = connection.due(&mut self.interface, now) {
+                self.alarms.ask(*number, due);
             }
         }
         if self.listed.is_empty() {

@@ -5,7 +5,7 @@
 
 use crate::count;
 use crate::frame::Offer;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -43,8 +43,9 @@ pub(crate) struct Handshakes {
     /// Secret of this process.
     secret: RandomState,
     open: HashMap<SocketAddrV4, Open>,
-    /// The same in the order of time; some are closed already.
-    order: VecDeque<(SocketAddrV4, u32)>,
+    /// Their times and addresses, one for each that is open: closed and replaced ones leave at once, so that nobody
+    /// can pile them up behind a request that stays open.
+    order: BTreeSet<(Duration, SocketAddrV4)>,
     /// Time of the last cookie.
     cookie_at: Option<Duration>,
 }
@@ -63,8 +64,10 @@ impl Handshakes {
         self.forget(now);
         if self.open.len() < OPEN_MAX || self.open.contains_key(&from) {
             let ours = self.secret.hash_one((from, theirs, now)) as u32;
-            self.open.insert(from, Open { theirs, ours, offer, at: now });
-            self.order.push_back((from, theirs));
+            if let Some(replaced) = self.open.insert(from, Open { theirs, ours, offer, at: now }) {
+                self.order.remove(&(replaced.at, from));
+            }
+            self.order.insert((now, from));
             return (ours, offer);
         }
         self.cookie_at = Some(now);
@@ -91,6 +94,7 @@ impl Handshakes {
     ) -> Option<Answered> {
         if self.open.get(&from).is_some_and(|open| (open.theirs, open.ours) == (theirs, ours)) {
             let open = self.open.remove(&from)?;
+            self.order.remove(&(open.at, from));
             return Some(Answered { offer: open.offer, rtt: Some(now.saturating_sub(open.at)) });
         }
         if self.cookie_at.is_none_or(|at| at + 2 * PERIOD < now) {
@@ -104,17 +108,13 @@ impl Handshakes {
         is_ours.then_some(Answered { offer, rtt: None })
     }
 
-    /// Forgets what is too old, and what is closed.
+    /// Forgets what is too old.
     fn forget(&mut self, now: Duration) {
-        while let Some((from, theirs)) = self.order.front() {
-            let open = self.open.get(from).filter(|open| open.theirs == *theirs);
-            if open.is_some_and(|open| now < open.at + OPEN_TIME) {
-                break;
-            }
-            if open.is_some() {
-                self.open.remove(from);
-            }
-            self.order.pop_front();
+        while let Some((at, from)) = self.order.first().copied()
+            && at + OPEN_TIME <= now
+        {
+            self.order.pop_first();
+            self.open.remove(&from);
         }
     }
 }
@@ -178,6 +178,29 @@ mod tests {
             let (ours, _) = handshakes.request(client(number), 7, OFFER, now);
             assert!(handshakes.acknowledged(client(number), 7, ours, now).is_some());
         }
-        assert!(handshakes.order.len() < 10 && handshakes.open.is_empty());
+        assert!(handshakes.order.is_empty() && handshakes.open.is_empty());
+    }
+
+    #[test]
+    fn one_address_takes_one_place_however_often_it_asks() {
+        let (mut handshakes, begin) = (Handshakes::default(), Duration::from_secs(100));
+        // It never answers, so what comes behind it cannot be forgotten.
+        handshakes.request(client(1), 7, OFFER, begin);
+        let mut last = (0, OFFER);
+        for number in 0..100_000_u32 {
+            let now = begin + Duration::from_micros(number.into());
+            last = handshakes.request(client(2), number, OFFER, now);
+            let (ours, _) = handshakes.request(client(3), number, OFFER, now);
+            assert!(handshakes.acknowledged(client(3), number, ours, now).is_some());
+        }
+        assert_eq!((handshakes.open.len(), handshakes.order.len()), (2, 2));
+        // The last request counts, and its time: it outlives the one that never answered.
+        let later = begin + OPEN_TIME + Duration::from_millis(1);
+        handshakes.request(client(4), 7, OFFER, later);
+        assert_eq!((handshakes.open.len(), handshakes.order.len()), (2, 2));
+        assert_eq!(handshakes.acknowledged(client(2), 99_998, last.0, later), None);
+        assert!(handshakes.acknowledged(client(2), 99_999, last.0, later).is_some());
+        handshakes.request(client(5), 7, OFFER, later + OPEN_TIME);
+        assert_eq!((handshakes.open.len(), handshakes.order.len()), (1, 1));
     }
 }

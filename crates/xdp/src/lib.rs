@@ -7,8 +7,8 @@
 //! session without a system call and without waking another thread.
 //!
 //! TCP itself is smoltcp's, one connection at a time; this crate tells them apart by the client's address and port,
-//! answers requests for connections, and computes checksums. Frames go back to the Ethernet address that they came
-//! from.
+//! answers requests for connections, and computes checksums. Frames go back to the Ethernet address that the
+//! client's came from; a connection's changes only with a segment that fits it.
 //!
 //! **Invariant:** only what is diverted is touched, and nothing that a frame says is believed before its lengths and
 //! sums are right. When the process ends in whichever way, the kernel has the port again.
@@ -18,11 +18,12 @@
 //! - calls of the kernel, memory shared with it: `system`, `ring`
 //! - frames, counters: `frame`, `count`
 //! - what the kernel runs; the socket; files: `program`, `socket`, `capture`
-//! - ports, requests, polling: `port`, `handshake`, `rest`
+//! - ports, requests, polling, times: `port`, `handshake`, `rest`, `alarm`
 //! - connections: `connection`
 //! - driver and streams, which need each other: `driver`, `stream`
 //! - networks for tests and benchmarks: `lab`
 
+mod alarm;
 mod capture;
 mod connection;
 mod count;

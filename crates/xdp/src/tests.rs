@@ -19,20 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes that all ports and connections of this process hold.
 static HELD: AtomicI64 = AtomicI64::new(0);
 
-const MEMORY: Memory = Memory { change, has_room: |_| true };
+pub(crate) const MEMORY: Memory = Memory { change, has_room: |_| true };
 
 fn change(bytes: i64) {
     HELD.fetch_add(bytes, SeqCst);
 }
 
-fn options(connections_max: usize) -> PortOptions {
+pub(crate) fn options(connections_max: usize) -> PortOptions {
     let interface = "server0".to_owned();
     let (address, mode, capture) = (None, Mode::Generic, None);
     PortOptions { interface, queue: 0, address, port: PORT, mode, connections_max, capture }
 }
 
 /// Returns networks, or `None` where they cannot be made: the test has nothing to show then.
-fn lab(mtu: usize) -> Option<Lab> {
+pub(crate) fn lab(mtu: usize) -> Option<Lab> {
     match Lab::new(mtu) {
         Ok(lab) => Some(lab),
         Err(error) => {
@@ -278,6 +278,37 @@ fn lost_packets_are_sent_again() {
     println!("probes: {probes}");
     // Of 2,000 answers, some 20 were lost, and most of their requests' repetitions come later than the probe.
     assert!(0 < probes);
+}
+
+#[test]
+fn a_client_has_one_alarm_however_long_it_stays() {
+    let Some(lab) = lab(1500) else { return };
+    let port = lab.at_server(|| Port::open(options(10), MEMORY)).unwrap().unwrap();
+    let (over, ended) = oneshot::channel::<()>();
+    let alarms = thread::spawn(move || {
+        let mut alarms = None;
+        serve(port, Arc::default(), async {
+            drop(ended.await);
+            let begun = Instant::now();
+            while alarms.is_none_or(|(_, connections)| connections != 1) && begun.elapsed() < PATIENCE {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                alarms = driver::with(|driver| driver.alarms());
+            }
+        });
+        alarms
+    });
+    let mut gone = client(&lab).unwrap();
+    asks(&mut gone, b"hello");
+    let mut stream = client(&lab).unwrap();
+    for _ in 0..30 {
+        asks(&mut stream, b"again");
+        // Longer than an acknowledgement is delayed, and than the last segment is waited for.
+        thread::sleep(Duration::from_millis(60));
+    }
+    // One that goes leaves none behind.
+    drop(gone);
+    drop(over);
+    assert_eq!(alarms.join().unwrap(), Some((1, 1)));
 }
 
 #[test]
