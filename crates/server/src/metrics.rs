@@ -110,7 +110,7 @@ fn text(stats: &Stats) -> String {
     let help = "Wake-ups sent to clients that share memory.";
     single("overtake_shared_wakes_total", "counter", help, rings.wakes);
     for (name, help, value) in xdp_lines::counters() {
-        single(&format!("overtake_xdp_{name}_total"), "counter", help, value);
+        single(name, "counter", help, value);
     }
     stages(&mut out, stats);
     out
