@@ -7,8 +7,8 @@
 //!
 //! **Invariant:** what a call owns is made and dropped by its session, in base context: the worker takes it out of its
 //! place and puts it back before it says that the call is over. A session that ends meanwhile leaves the call to the
-//! database, where a thread waits for its end: what the call owns may hold others up, a place in a lock's queue above all.
-//! A call that has begun is never given up half-way: a cancel asks it to end, and the session waits for that, so
+//! database, where a thread waits for its end: what the call owns may hold others up, a place in a lock's queue above
+//! all. A call that has begun is never given up half-way: a cancel asks it to end, and the session waits for that, so
 //! the answer says whether it has committed.
 
 use super::action::ProcedureCall;
