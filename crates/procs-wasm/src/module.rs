@@ -8,7 +8,6 @@ use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
 use crate::tenants::Tenants;
 use crate::ticker::Ticker;
-use engine::Table;
 use procs::ends;
 use procs::{Channel, Instance, Limits, Program, Tenant};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -174,7 +173,7 @@ impl Program for WasmProgram {
         None
     }
 
-    fn open_urgent(&self, tenant: Tenant, limits: &Limits, _tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
+    fn open_urgent(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         self.for_urgent()?.open_here(tenant, limits)
     }
 }

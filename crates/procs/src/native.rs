@@ -116,11 +116,14 @@ impl Program for NativeProgram {
         if self.0.is_urgent() { None } else { Some("The native module is not made for it.") }
     }
 
-    fn open_urgent(&self, _tenant: Tenant, _limits: &Limits, tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
+    fn prepare_urgent(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
+        self.0.prepare_urgent(tables)
+    }
+
+    fn open_urgent(&self, _tenant: Tenant, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         if let Some(reason) = self.refuses_urgent() {
             return Err(SqlError::unsupported("this code in an urgent context").detail(reason));
         }
-        self.0.prepare_urgent(tables)?;
         Ok(Box::new(self.clone()))
     }
 }

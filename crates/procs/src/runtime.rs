@@ -132,16 +132,26 @@ pub trait Program: Send + Sync + fmt::Debug {
         Some("Only code of the levels \"native\" and \"wasm\" can.")
     }
 
+    /// Checks the engine's tables of the manifest, by number, before invocations in urgent contexts use them, whatever
+    /// instance runs them. Called in base context.
+    ///
+    /// # Errors
+    /// Those of tables that the code cannot use.
+    fn prepare_urgent(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
+        let _ = tables;
+        Ok(())
+    }
+
     /// Creates an instance whose invocations may run in an urgent context of any thread, over whatever code that context
-    /// has interrupted, the same level's included. They use the engine's tables of the manifest, by number.
+    /// has interrupted, the same level's included. They use tables that [`Program::prepare_urgent`] has accepted.
     ///
     /// An urgent invocation begins with [`Instance::arm`]. From then until [`Instance::disarm`] it takes no lock that
     /// interrupted code can hold, does no I/O, and touches no thread-local value with a destructor.
     ///
     /// # Errors
     /// `0A000` if [`Program::refuses_urgent`]; those of [`Program::open`].
-    fn open_urgent(&self, tenant: Tenant, limits: &Limits, tables: &[Arc<Table>]) -> SqlResult<Box<dyn Instance>> {
-        let _ = (tenant, limits, tables);
+    fn open_urgent(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        let _ = (tenant, limits);
         Err(SqlError::unsupported("this code in an urgent context"))
     }
 }

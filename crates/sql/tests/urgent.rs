@@ -5,7 +5,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test")]
 
-use engine::{Engine, EngineConfig};
+use engine::{Engine, EngineConfig, Table};
 use preempt::{Arrival, BoundedQueue, Delivery, Serve, Signal, Worker};
 use procs::native::{NativeCall, NativeModule, NativeRuntime};
 use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle, TransactionEnd};
@@ -66,6 +66,13 @@ impl NativeModule for Bank {
 
     fn is_urgent(&self) -> bool {
         true
+    }
+
+    fn prepare_urgent(&self, tables: &[Arc<Table>]) -> SqlResult<()> {
+        match tables[1].columns().len() {
+            3 => Ok(()),
+            _ => Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, "names has three columns")),
+        }
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
@@ -173,12 +180,17 @@ struct Queue {
     calls: BoundedQueue<Arc<dyn UrgentWork>>,
     worker: std::sync::OnceLock<&'static Worker>,
     is_busy: AtomicBool,
+    /// True while calls stay in the queue.
+    holds: AtomicBool,
+    /// Calls that were made.
+    made: AtomicU64,
 }
 
 impl Serve for Queue {
     fn serve(&self, _worker: &'static Worker, _arrival: Arrival) {
         while let Some(call) = self.calls.pop() {
             call.run();
+            self.made.fetch_add(1, SeqCst);
         }
     }
 }
@@ -192,7 +204,9 @@ impl UrgentScheduler for Queue {
         if self.calls.push(work).is_err() {
             return false;
         }
-        Signal.send(self.worker.get().unwrap());
+        if !self.holds.load(SeqCst) {
+            Signal.send(self.worker.get().unwrap());
+        }
         true
     }
 }
@@ -248,6 +262,8 @@ impl Setup {
             calls: BoundedQueue::new(64),
             worker: std::sync::OnceLock::new(),
             is_busy: AtomicBool::new(true),
+            holds: AtomicBool::new(false),
+            made: AtomicU64::new(0),
         });
         let native = NativeRuntime::new(vec![Arc::new(Bank), Arc::new(Slow)]);
         let database = Database::new(Engine::new(EngineConfig::in_memory()))
@@ -521,6 +537,96 @@ fn a_session_may_end_before_its_call() {
         drop(session);
     }
     check(&mut setup.high(), &[("call total(null)", "1000"), ("call is_urgent(null)", "true")]);
+}
+
+/// Goal: a cancel that comes after the call has given up, and before the session learns of it, ends the statement. Method:
+/// the executor would wait for the row, which stays locked.
+#[test]
+fn a_cancel_ends_a_call_that_gave_up() {
+    let setup = Setup::new();
+    let mut holder = setup.high();
+    check(&mut holder, &[("begin", "done"), ("update accounts set balance = balance + 5 where id = 1", "done")]);
+    let mut session = setup.high();
+    let mut portal = begin(&mut session, "call transfer(1, 2, 10, null)").unwrap();
+    let Step::Parked(parked) = session.execute(&mut portal).unwrap() else { panic!("an urgent call") };
+    parked.wait();
+    session.canceller().cancel();
+    let error = session.execute(&mut portal).unwrap_err();
+    assert_eq!((error.state().0, error.message()), ("57014", "canceling statement due to user request"));
+    assert_eq!(setup.gave_up(GaveUp::Lock), 1);
+    session.sync().unwrap();
+    check(&mut holder, &[("rollback", "done")]);
+    check(&mut session, &[("call transfer(1, 2, 10, null)", "90")]);
+}
+
+/// Goal: a call whose session has ended leaves the queue of a lock, although no session does anything about it. Method: the
+/// call is made after its session's end, and meets a locked row.
+#[test]
+fn a_call_without_its_session_waits_for_nothing() {
+    let setup = Setup::new();
+    let mut holder = setup.high();
+    check(&mut holder, &[("begin", "done"), ("update accounts set balance = balance + 5 where id = 1", "done")]);
+    let mut observer = connect(&setup.database, "");
+    let mut session = setup.high();
+    setup.queue.holds.store(true, SeqCst);
+    let mut portal = begin(&mut session, "call transfer(1, 2, 10, null)").unwrap();
+    let step = session.execute(&mut portal).unwrap();
+    assert!(matches!(step, Step::Parked(_)), "{step:?}");
+    drop((step, portal, session));
+    assert_eq!(setup.queue.made.load(SeqCst), 0);
+    setup.queue.holds.store(false, SeqCst);
+    Signal.send(setup.queue.worker.get().unwrap());
+    while setup.queue.made.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    let begun = Instant::now();
+    while shown(&mut observer, "select count(*) from overtake.locks where not granted") != "0" {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the call stays in the queue");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Goal: a scan gives up that passes many entries whose rows it does not see. Method: rows that are not committed.
+#[test]
+fn a_scan_past_unseen_rows_gives_up() {
+    let setup = Setup::new();
+    let mut writer = connect(&setup.database, "");
+    let insert = "insert into accounts select n, 1 from generate_series(100, 20000) n";
+    check(&mut writer, &[("begin", "done"), (insert, "done")]);
+    let session = &mut setup.high();
+    check(session, &[("call total(null)", "1000")]);
+    assert_eq!(setup.gave_up(GaveUp::Budget), 1);
+    check(&mut writer, &[("rollback", "done")]);
+}
+
+/// Goal: the code's own check of its tables precedes each urgent call. Method: a session with an instance that was made
+/// for other tables.
+#[test]
+fn tables_are_checked_although_the_instance_is_kept() {
+    let setup = Setup::new();
+    let session = &mut setup.high();
+    let is_urgent = "call is_urgent(null)";
+    let wrong = "(kind char(3), name varchar(5), note text, more int, primary key (kind, name))";
+    let right = "(kind char(3), name varchar(5), note text, primary key (kind, name))";
+    check(
+        session,
+        &[
+            (is_urgent, "true"),
+            ("drop table names", "done"),
+            (&format!("create table names {wrong}"), "done"),
+            (is_urgent, "false"),
+            ("drop table names", "done"),
+            (&format!("create table names {right}"), "done"),
+            (is_urgent, "true"),
+            ("create schema other", "done"),
+            (&format!("create table other.names {wrong}"), "done"),
+            (is_urgent, "true"),
+            ("set search_path = other, public", "done"),
+            (is_urgent, "false"),
+            ("set search_path = public", "done"),
+            (is_urgent, "true"),
+        ],
+    );
 }
 
 /// Goal: an urgent call has the rights of its caller, as they are when it runs.

@@ -396,24 +396,35 @@ impl<'t> Range<'t> {
     }
 }
 
+impl<'t> Range<'t> {
+    /// Passes one entry of the index. Returns its row, if the transaction sees one with this key; `None` at the end. For
+    /// callers that must look for their own end even where many entries have no row to be seen.
+    #[inline]
+    pub fn pass(&mut self) -> Option<Option<Row<'t>>> {
+        if self.is_ahead {
+            self.prefetch();
+        }
+        let part = self.txn.part(RunPart::Index);
+        let next = self.cursor.next();
+        drop(part);
+        let Some((key, row)) = next else {
+            self.read = None;
+            return None;
+        };
+        Some(self.txn.row_with_key(self.table, self.index, row, key, &mut self.key, self.view))
+    }
+}
+
 impl<'t> Iterator for Range<'t> {
     type Item = Row<'t>;
 
+    #[inline]
     fn next(&mut self) -> Option<Row<'t>> {
         loop {
-            if self.is_ahead {
-                self.prefetch();
-            }
-            let part = self.txn.part(RunPart::Index);
-            let next = self.cursor.next();
-            drop(part);
-            let Some((key, row)) = next else {
-                self.read = None;
-                return None;
-            };
-            let row = self.txn.row_with_key(self.table, self.index, row, key, &mut self.key, self.view);
-            if row.is_some() {
-                return row;
+            match self.pass() {
+                Some(None) => {}
+                Some(row) => return row,
+                None => return None,
             }
         }
     }

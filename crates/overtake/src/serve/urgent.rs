@@ -145,7 +145,9 @@ pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
 
 /// Makes the call on the thread of a worker, or of the claimer.
 fn make(cx: &RunCx<'_>, work: &dyn UrgentWork, lift: &WorkerLift, started: &TimeSpread) -> RunOutcome {
-    started.add(cx.request.clock().stamps().start_delay_ns().unwrap_or(0));
+    if let Some(delay_ns) = cx.request.clock().stamps().start_delay_ns() {
+        started.add(delay_ns);
+    }
     let is_lifted = cx.start != Start::Claimed && lift.are_idle.load(Relaxed) && os::set_ordinary().is_ok();
     work.run();
     if is_lifted {

@@ -163,9 +163,18 @@ impl SessionCode {
         let limits = routine.isolation.limits;
         let key =
             InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: true };
+        let program = self.runtimes().program(level, artifact)?;
+        // A kept instance may have served other tables. Of wrong ones, the executor knows what to say.
+        if program.prepare_urgent(&code.engine).is_err() {
+            return Ok(None);
+        }
         let instance = match self.take_instance(&key) {
             Some(kept) => kept,
-            None => self.runtimes().program(level, artifact)?.open_urgent(tenant, &limits, &code.engine)?,
+            None => match program.open_urgent(tenant, &limits) {
+                // The executor makes room.
+                Err(error) if error.state() == SqlState::INSUFFICIENT_RESOURCES => return Ok(None),
+                opened => opened?,
+            },
         };
         self.level.fetch_max(isolation_of(level) as u8, Relaxed);
         Ok(Some(PreparedUrgent { code: Arc::clone(code), entry, instance, key, version: scope.catalog.version() }))

@@ -39,6 +39,10 @@ use types::ops::is_same;
 const BUDGET: Duration = Duration::from_millis(5);
 /// Greatest number of rows that the scans of an urgent call read.
 const SCANNED_MAX: usize = 1_000;
+/// Greatest number of entries of indexes that they pass, with those whose rows are not to be seen.
+const PASSED_MAX: usize = 10_000;
+/// Entries between two looks for the end of the call.
+const LOOK_EVERY: usize = 32;
 /// Greatest number of bytes of the notices of an urgent call.
 const NOTICES_MAX: usize = 64 << 10;
 
@@ -161,6 +165,7 @@ impl UrgentJob {
                 cursors: Vec::new(),
                 open: 0,
                 scanned: 0,
+                passed: 0,
                 rows_left: limits.rows,
                 notices,
                 notice_bytes: 0,
@@ -211,6 +216,8 @@ struct UrgentCalls<'r, 'e> {
     cursors: Vec<Option<CodeCursor>>,
     open: usize,
     scanned: usize,
+    /// Entries of indexes that scans have passed.
+    passed: usize,
     rows_left: Option<u64>,
     notices: &'r mut Vec<(NoticeLevel, String)>,
     notice_bytes: usize,
@@ -467,7 +474,7 @@ impl EngineCalls for UrgentCalls<'_, '_> {
         let of = self.table(table)?;
         let info = &*of.table;
         let direction = if is_descending { Direction::Backward } else { Direction::Forward };
-        let room = SCANNED_MAX - self.scanned;
+        let (room, mut passed) = (SCANNED_MAX - self.scanned, self.passed);
         // It needs the rights that a read of one row needs.
         let rows = self.call(of, GET, || {
             let mut rows = VecDeque::new();
@@ -479,14 +486,20 @@ impl EngineCalls for UrgentCalls<'_, '_> {
             let range = stored(info, columns.iter().copied(), prefix.iter(), |values| {
                 self.txn.range(&info.table, of.index, values, direction)
             })?;
-            for row in self.by_engine(range)? {
-                if room <= rows.len() {
+            let mut range = self.by_engine(range)?;
+            while let Some(row) = range.pass() {
+                passed += 1;
+                if passed % LOOK_EVERY == 0 {
+                    self.look()?;
+                }
+                if PASSED_MAX < passed || row.is_some() && room <= rows.len() {
                     return Err(self.give_up(GaveUp::Budget));
                 }
-                rows.push_back(row_of(info, &row, &of.columns).into());
+                rows.extend(row.map(|row| Box::from(row_of(info, &row, &of.columns))));
             }
             Ok(rows)
         })?;
+        self.passed = passed;
         self.scanned += rows.len();
         self.count(rows.len() as u64)?;
         self.open(&of.column_types, rows)

@@ -195,7 +195,7 @@ impl fmt::Debug for Analysis {
     }
 }
 
-struct ThreadWake(Thread);
+pub(super) struct ThreadWake(pub(super) Thread);
 
 impl Wake for ThreadWake {
     fn wake(&self) {

@@ -380,6 +380,7 @@ impl Database {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message));
         }
+        self.sweep_urgent();
         let server = self.server.current();
         let (settings, notices) = self.settings_of(&server, &user, &database, &wishes)?;
         let name = crate::system::locks::session_name(&user, backend_pid);

@@ -7,11 +7,12 @@
 //!
 //! **Invariant:** what a call owns is made and dropped by its session, in base context: the worker takes it out of its
 //! place and puts it back before it says that the call is over. A session that ends meanwhile leaves the call to the
-//! database. A call that has begun is never given up half-way: a cancel asks it to end, and the session waits for that, so
+//! database, where a thread waits for its end: what the call owns may hold others up, a place in a lock's queue above
+//! all. A call that has begun is never given up half-way: a cancel asks it to end, and the session waits for that, so
 //! the answer says whether it has committed.
 
 use super::action::ProcedureCall;
-use super::analysis::Analysis;
+use super::analysis::{Analysis, ThreadWake};
 use super::procedure::returned;
 use super::run::{RunNeeds, StatementRun};
 use super::{Database, Parked, Session, Step};
@@ -30,6 +31,8 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
+use std::time::Duration;
 use types::datum::Datum;
 
 /// A call that a scheduler runs once, in an urgent context or outside of one.
@@ -64,8 +67,50 @@ pub struct UrgentCounts {
 pub(super) struct UrgentCalls {
     scheduler: Arc<dyn UrgentScheduler>,
     counts: [AtomicU64; 3 + GaveUp::ALL.len()],
-    /// Calls whose sessions have ended before them.
-    orphans: Mutex<Vec<Arc<UrgentCall>>>,
+    orphans: Arc<Mutex<Orphans>>,
+}
+
+/// Calls whose sessions have ended before them.
+#[derive(Default)]
+struct Orphans {
+    all: Vec<Arc<UrgentCall>>,
+    /// Thread that waits for their ends, while there are some.
+    keeper: Option<Thread>,
+}
+
+/// Longest time between two looks of the keeper. The end of a call wakes it; a call that nobody will make does not.
+const KEEPER_LOOK: Duration = Duration::from_secs(1);
+
+impl Orphans {
+    /// Takes those that are over, and those that their scheduler has dropped.
+    fn take_over(&mut self) -> Vec<Arc<UrgentCall>> {
+        self.all.extract_if(.., |orphan| orphan.is_over() || Arc::strong_count(orphan) == 1).collect()
+    }
+
+    /// Waits for the ends of all, and drops what they own.
+    fn keep(orphans: &Mutex<Orphans>) {
+        loop {
+            let (over, is_empty) = {
+                let mut orphans = orphans.locked_anyway();
+                let over = orphans.take_over();
+                if orphans.all.is_empty() {
+                    // The next orphan wants another thread.
+                    orphans.keeper = None;
+                }
+                (over, orphans.all.is_empty())
+            };
+            drop_all(over);
+            if is_empty {
+                return;
+            }
+            thread::park_timeout(KEEPER_LOOK);
+        }
+    }
+}
+
+/// Drops what calls own that are over.
+fn drop_all(over: Vec<Arc<UrgentCall>>) {
+    over.iter().for_each(|call| drop(call.take()));
 }
 
 const COMMITTED: usize = 0;
@@ -78,14 +123,26 @@ impl UrgentCalls {
         self.counts[what].fetch_add(1, Relaxed);
     }
 
-    /// Keeps a call until it is over, and drops those that are.
+    /// Keeps a call until it is over.
     fn adopt(&self, call: Arc<UrgentCall>) {
-        let over: Vec<_> = {
-            let mut orphans = self.orphans.locked_anyway();
-            orphans.push(call);
-            orphans.extract_if(.., |orphan| orphan.is_over()).collect()
-        };
-        over.iter().for_each(|call| drop(call.take()));
+        let mut orphans = self.orphans.locked_anyway();
+        orphans.all.push(Arc::clone(&call));
+        if orphans.keeper.is_none() {
+            let of_keeper = Arc::clone(&self.orphans);
+            let keeper = thread::Builder::new().name("urgent-orphans".to_owned());
+            // Without the thread, other sessions' sweeps find the call.
+            let spawned = keeper.spawn(move || Orphans::keep(&of_keeper));
+            orphans.keeper = spawned.ok().map(|keeper| keeper.thread().clone());
+        }
+        if let Some(keeper) = &orphans.keeper {
+            call.on_over(Arc::new(ThreadWake(keeper.clone())));
+        }
+    }
+
+    /// Drops what orphans own that are over.
+    fn sweep(&self) {
+        let over = self.orphans.locked_anyway().take_over();
+        drop_all(over);
     }
 }
 
@@ -126,6 +183,11 @@ impl UrgentCall {
         if is_over {
             wake.wake();
         }
+    }
+
+    /// Returns the error of a cancel that has come.
+    fn check_cancel(&self) -> SqlResult<()> {
+        if self.is_cancelled.load(Relaxed) { Err(engine::Error::Cancelled.into()) } else { Ok(()) }
     }
 
     /// Takes what the call owns; `None` before its end.
@@ -190,8 +252,15 @@ impl Database {
     /// Sets the scheduler of urgent calls.
     #[must_use]
     pub fn with_urgent(self, scheduler: Arc<dyn UrgentScheduler>) -> Database {
-        let calls = UrgentCalls { scheduler, counts: Default::default(), orphans: Mutex::default() };
+        let calls = UrgentCalls { scheduler, counts: Default::default(), orphans: Arc::default() };
         Database { urgent: Some(Arc::new(calls)), ..self }
+    }
+
+    /// Drops what is left of urgent calls whose sessions have ended.
+    pub(super) fn sweep_urgent(&self) {
+        if let Some(calls) = &self.urgent {
+            calls.sweep();
+        }
     }
 
     /// Returns the counts of urgent calls.
@@ -270,11 +339,16 @@ impl Session {
         (procedure, call): (&ProcedureCall, &RoutineCall),
         calls: &Arc<UrgentCalls>,
     ) -> SqlResult<Step> {
+        calls.sweep();
         let PreparedUrgent { code, entry, mut instance, key, version } = prepared;
         let routine = &call.routine;
         let seen = self.see_now();
         let result = result_kinds(routine, &seen.state)?.into();
-        instance.arm()?;
+        if instance.arm().is_err() {
+            // The executor may have an instance that needs less.
+            calls.count(AT_ONCE);
+            return self.call_here(given, procedure, call);
+        }
         let session = self.urgent.engine.take().unwrap_or_else(|| {
             let name = self.engine.options().name.clone();
             self.database.engine.session(SessionOptions { name, ..SessionOptions::new(Class::High) })
@@ -302,15 +376,19 @@ impl Session {
         let returns_row = procedure.returns_row;
         let wait = UrgentWait { calls: Arc::clone(calls), call: urgent, analysis: Arc::clone(&analysis), returns_row };
         // A cancel that came before found nothing to end.
-        self.planning.check()?;
-        if !calls.scheduler.submit(Arc::clone(&wait.call) as Arc<dyn UrgentWork>) {
+        let checked = self.planning.check();
+        if checked.is_err() || !calls.scheduler.submit(Arc::clone(&wait.call) as Arc<dyn UrgentWork>) {
             self.analysis.0.set(None);
-            calls.count(AT_ONCE);
-            let job = wait.call.with(|home| home.job.take());
+            let job = wait.call.with(|home| {
+                home.is_over = true;
+                home.job.take()
+            });
             if let Some(job) = job {
                 self.keep(*job);
             }
-            wait.call.with(|home| home.is_over = true);
+            checked?;
+            wait.call.check_cancel().map_err(|error| self.told(error, false))?;
+            calls.count(AT_ONCE);
             return self.call_here(given, procedure, call);
         }
         self.urgent.wait = Some(wait);
@@ -338,6 +416,8 @@ impl Session {
         match end {
             Some(UrgentEnd::GaveUp(why)) => {
                 calls.count(GAVE_UP + GaveUp::ALL.iter().position(|one| *one == why).unwrap_or(0));
+                // A cancel meanwhile has met no other part of the statement.
+                wait.call.check_cancel().map_err(|error| self.told(error, false))?;
                 self.urgent.is_over = true;
                 Ok(None)
             }
@@ -349,7 +429,7 @@ impl Session {
             Some(UrgentEnd::Failed(error)) => {
                 calls.count(FAILED);
                 self.tell(notices)?;
-                Err(of_code(error, &routine))
+                Err(of_code(self.told(error, false), &routine))
             }
             None => Err(SqlError::new(SqlState::INTERNAL_ERROR, "an urgent call without an end")),
         }
