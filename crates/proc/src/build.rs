@@ -74,7 +74,7 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
     let (wasm, exec) = match project.language {
         Language::Rust => rust(directory, &wasm, &exec)?,
         Language::AssemblyScript => {
-            (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly alone".to_owned()))
+            (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly only".to_owned()))
         }
         Language::TypeScript => typescript(directory, &wasm, &exec)?,
         Language::C => (c_wasm(directory, &wasm)?, c_exec(directory, &exec)?),
@@ -108,7 +108,7 @@ fn guest(language: Language, exec: &MaybeBuilt) -> anyhow::Result<MaybeBuilt> {
     };
     let Ok(path) = exec else { return Ok(exec.clone()) };
     if !is_compiled {
-        return Ok(Err("a virtual machine runs static executables alone".to_owned()));
+        return Ok(Err("a virtual machine runs static executables only".to_owned()));
     }
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Image::read(&bytes).map(|_| path.clone()).map_err(str::to_owned))

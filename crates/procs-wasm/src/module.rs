@@ -50,7 +50,7 @@ pub(crate) struct WasmCode {
 pub(crate) struct WasmProgram {
     code: Arc<WasmCode>,
     bytes: Arc<[u8]>,
-    /// The same module for urgent contexts, compiled when it is first wanted.
+    /// The same module for urgent contexts, compiled when a procedure becomes urgent.
     urgent: OnceLock<Arc<WasmProgram>>,
 }
 
@@ -171,6 +171,14 @@ impl Program for WasmProgram {
 
     fn refuses_urgent(&self) -> Option<&'static str> {
         None
+    }
+
+    fn is_ready_for_urgent(&self) -> bool {
+        self.urgent.get().is_some()
+    }
+
+    fn compile_for_urgent(&self) -> SqlResult<()> {
+        self.for_urgent().map(drop)
     }
 
     fn open_urgent(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {

@@ -132,6 +132,19 @@ pub trait Program: Send + Sync + fmt::Debug {
         Some("Only code of the levels \"native\" and \"wasm\" can.")
     }
 
+    /// Returns true if the code need not be compiled before [`Program::open_urgent`].
+    fn is_ready_for_urgent(&self) -> bool {
+        true
+    }
+
+    /// Compiles the code for urgent contexts, which may take seconds.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::load`].
+    fn compile_for_urgent(&self) -> SqlResult<()> {
+        Ok(())
+    }
+
     /// Checks the engine's tables of the manifest, by number, before invocations in urgent contexts use them, whatever
     /// instance runs them. Called in base context.
     ///

@@ -46,7 +46,7 @@ fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
 /// Reads `INTERFACE[:QUEUE] [ADDRESS[:PORT]]`.
 fn xdp_port(text: &str, port: u16) -> Result<PortOptions, OptionError> {
     let wrong = || {
-        let form = "overtake.listen_xdp: \"{text}\" is no INTERFACE[:QUEUE] [ADDRESS[:PORT]] with an IPv4 address";
+        let form = "overtake.listen_xdp: \"{text}\" is not INTERFACE[:QUEUE] [ADDRESS[:PORT]] with an IPv4 address";
         OptionError::new(form.replace("{text}", text))
     };
     let mut words = text.split_whitespace();

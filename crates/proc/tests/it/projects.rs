@@ -101,7 +101,7 @@ fn a_project_in_assemblyscript_is_built_where_its_compiler_is_installed() {
         let (_folder, built) = built(Language::AssemblyScript);
         let wasm = built.artifact(ArtifactKind::Wasm).expect("a module");
         assert!(wasm.bytes.starts_with(b"\0asm"));
-        let reason = "AssemblyScript compiles to WebAssembly alone";
+        let reason = "AssemblyScript compiles to WebAssembly only";
         assert_eq!(built.missing, [ArtifactKind::Exec, ArtifactKind::Guest].map(|kind| (kind, reason.to_owned())));
     }
 }

@@ -74,6 +74,26 @@ pub(crate) fn asks_again(error: &SqlError) -> bool {
     error.begins_again() == Some(RetryReason::Locked)
 }
 
+/// Code that a definition needs, and that is loaded without the lock of definitions.
+#[derive(Debug)]
+pub(crate) struct CodeToLoad {
+    level: procs::Level,
+    artifact: procs::Artifact,
+    /// True to compile it for urgent contexts, too.
+    is_urgent: bool,
+}
+
+impl CodeToLoad {
+    /// Loads the code, which may take seconds.
+    ///
+    /// # Errors
+    /// Those of the runtime.
+    pub(crate) fn load(&self, runtimes: &procs::Runtimes) -> SqlResult<()> {
+        let program = runtimes.program(self.level, &self.artifact)?;
+        if self.is_urgent { program.compile_for_urgent() } else { Ok(()) }
+    }
+}
+
 /// Side results of a statement, beside the new state.
 #[derive(Default)]
 pub(crate) struct DdlEffects {
@@ -81,7 +101,7 @@ pub(crate) struct DdlEffects {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) notices: Vec<(&'static str, SqlError)>,
     /// Code that must be loaded, without the lock of definitions, before the statement is run again.
-    pub(crate) to_load: Option<(procs::Level, procs::Artifact)>,
+    pub(crate) to_load: Option<CodeToLoad>,
 }
 
 /// Result of a definition.

@@ -98,10 +98,13 @@ impl Ddl<'_> {
         let Some((level, _)) = routine.level() else { return Ok(()) };
         let Some(artifact) = module.artifact(level.artifact()) else { return Ok(()) };
         let runtimes = self.run.env.code.runtimes();
-        if runtimes.has_program(level, artifact) {
+        let is_urgent = routine.isolation.is_urgent;
+        if runtimes.has_program(level, artifact)
+            && (!is_urgent || runtimes.program(level, artifact)?.is_ready_for_urgent())
+        {
             return Ok(());
         }
-        self.made.to_load = Some((level, artifact.clone()));
+        self.made.to_load = Some(CodeToLoad { level, artifact: artifact.clone(), is_urgent });
         Err(SqlError::again(RetryReason::Locked))
     }
 

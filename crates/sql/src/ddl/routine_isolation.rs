@@ -27,6 +27,15 @@ pub(super) fn set(routine: &mut Routine, parameters: &[StorageParameter]) -> Sql
         };
         set_one(&mut routine.isolation, &name, value)?;
     }
+    let names = |wanted: &str| parameters.iter().any(|parameter| parameter.name.to_string() == wanted);
+    // A channel that was chosen for another level does not keep the routine from this one.
+    if names("isolation")
+        && !names("channel")
+        && let (Some(level), Some(channel)) = (routine.isolation.level, routine.isolation.channel)
+        && !level.channels().contains(&channel)
+    {
+        routine.isolation.channel = None;
+    }
     check(routine)
 }
 
@@ -93,7 +102,7 @@ fn check(routine: &Routine) -> SqlResult<()> {
     }
     let valid: Vec<&str> = level.channels().iter().map(|channel| channel.name()).collect();
     Err(refused(format!("isolation level \"{level}\" has no channel \"{channel}\""))
-        .hint(format!("Valid channels are {}.", valid.join(", "))))
+        .hint(format!("Valid channels are {}; RESET (channel) chooses the first.", valid.join(", "))))
 }
 
 fn levels() -> Vec<&'static str> {

@@ -403,8 +403,8 @@ impl Session {
                     if before.is_none() {
                         run.txn.give_back_advisory(ORDER);
                     }
-                    if let Some((level, artifact)) = ddl.made.to_load.take() {
-                        run.env.code.runtimes().program(level, &artifact)?;
+                    if let Some(code) = ddl.made.to_load.take() {
+                        code.load(run.env.code.runtimes())?;
                     }
                     Ok(None)
                 }
