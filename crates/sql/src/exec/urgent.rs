@@ -489,7 +489,7 @@ impl EngineCalls for UrgentCalls<'_, '_> {
             let mut range = self.by_engine(range)?;
             while let Some(row) = range.pass() {
                 passed += 1;
-                if passed % LOOK_EVERY == 0 {
+                if passed.is_multiple_of(LOOK_EVERY) {
                     self.look()?;
                 }
                 if PASSED_MAX < passed || row.is_some() && room <= rows.len() {

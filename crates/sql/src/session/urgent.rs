@@ -110,7 +110,7 @@ impl Orphans {
 
 /// Drops what calls own that are over.
 fn drop_all(over: Vec<Arc<UrgentCall>>) {
-    over.iter().for_each(|call| drop(call.take()));
+    over.into_iter().for_each(|call| drop(call.take()));
 }
 
 const COMMITTED: usize = 0;
