@@ -59,12 +59,14 @@ pub enum GaveUp {
     Executor,
     /// The call exceeded its budget of time or of rows.
     Budget,
+    /// The code has crashed, perhaps because its stack is smaller here than elsewhere.
+    Crash,
 }
 
 impl GaveUp {
     /// All reasons.
-    pub const ALL: [GaveUp; 5] =
-        [GaveUp::Lock, GaveUp::Conflict, GaveUp::Definitions, GaveUp::Executor, GaveUp::Budget];
+    pub const ALL: [GaveUp; 6] =
+        [GaveUp::Lock, GaveUp::Conflict, GaveUp::Definitions, GaveUp::Executor, GaveUp::Budget, GaveUp::Crash];
 
     /// Returns the name of the reason in figures.
     pub fn name(self) -> &'static str {
@@ -74,6 +76,7 @@ impl GaveUp {
             GaveUp::Definitions => "definitions",
             GaveUp::Executor => "executor",
             GaveUp::Budget => "budget",
+            GaveUp::Crash => "crash",
         }
     }
 }
@@ -179,6 +182,9 @@ impl UrgentJob {
             let gave_up = calls.gave_up.get();
             end = match (gave_up, invoked) {
                 (Some(gave_up), _) => UrgentEnd::GaveUp(gave_up),
+                (None, Err(error)) if error.state() == SqlState::EXTERNAL_ROUTINE_EXCEPTION => {
+                    UrgentEnd::GaveUp(GaveUp::Crash)
+                }
                 (None, Err(error)) => UrgentEnd::Failed(error),
                 (None, Ok(rows)) => {
                     end = UrgentEnd::Committed(rows);
