@@ -56,7 +56,7 @@ fn instructions_of_kernels_end_the_code() {
     let mut all = Vec::new();
     for subject in subjects() {
         for name in ATTACKS {
-            let limits = Limits { time: Some(Duration::from_secs(2)), ..Limits::default() };
+            let limits = Limits { time: Some(Duration::from_secs(20)), ..Limits::default() };
             let types = (Kind::Text.into(), Kind::Int8.into());
             let mut engine = engine(Kind::Int8.into());
             let mut instance = subject.open(&limits).expect("a machine");
