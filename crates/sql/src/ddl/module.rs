@@ -104,7 +104,7 @@ impl Ddl<'_> {
         {
             return Ok(());
         }
-        self.made.to_load = Some(CodeToLoad { level, artifact: artifact.clone(), is_urgent });
+        self.made.to_load = Some(super::CodeToLoad { level, artifact: artifact.clone(), is_urgent });
         Err(SqlError::again(RetryReason::Locked))
     }
 
