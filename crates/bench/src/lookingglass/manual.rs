@@ -56,7 +56,7 @@ fn first_column(text: &str) -> Vec<&str> {
 fn column<'t>(text: &'t str, level: &str) -> Option<Vec<&'t str>> {
     let header = rows(text).next()?;
     let is_level = |heading: &&str| heading.split(", ").any(|name| name.trim_matches('`') == level);
-    let at = header.iter().position(|heading| is_level(&heading))?;
+    let at = header.iter().position(is_level)?;
     rows(text).skip(2).map(|cells| cells.get(at).copied()).collect()
 }
 

@@ -49,7 +49,10 @@ pub fn a_plan_is_made_once() {
         // A change of the catalog makes another plan.
         client.batch_execute("create index on t (n)").await.unwrap();
         client.query(&statement, &[&1]).await.unwrap();
-        assert!(planned < spent(&client, text, "plan").await);
+        let begun = std::time::Instant::now();
+        while spent(&client, text, "plan").await <= planned {
+            assert!(begun.elapsed() < Duration::from_secs(10), "no plan was made");
+        }
     });
 }
 
