@@ -100,6 +100,9 @@ impl UrgentQueue {
     }
 }
 
+/// Name, kind and description of a metric, and the figure of a row that it tells.
+type UrgentFigure = (&'static str, &'static str, &'static str, fn(&UrgentRow) -> f64);
+
 /// Returns the metrics of urgent calls in Prometheus' text format.
 pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
     let mut out = String::new();
@@ -114,7 +117,7 @@ pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
     let of = |figure: fn(&UrgentRow) -> f64| -> Vec<(String, f64)> {
         Class::ALL.map(|class| (format!("class=\"{}\"", class.name()), figure(&queue.row(class)))).into()
     };
-    let figures: [(&str, &str, &str, fn(&UrgentRow) -> f64); 4] = [
+    let figures: [UrgentFigure; 4] = [
         (
             "overtake_urgent_interrupting_total",
             "counter",
