@@ -44,8 +44,8 @@ pub struct ServeArguments {
     /// `overtake shared-proxy`. The setting overtake.listen_shared.
     #[arg(long, value_name = "PATH")]
     pub shared: Option<PathBuf>,
-    /// A network interface whose TCP the server handles itself, by AF_XDP: INTERFACE[:QUEUE] [ADDRESS[:PORT]]. The kernel
-    /// keeps all its other traffic. The setting overtake.listen_xdp.
+    /// A network interface whose TCP the server handles itself, by AF_XDP, such as eth0, eth0:1 or
+    /// "eth0 10.0.0.5:5432". The kernel keeps all its other traffic. The setting overtake.listen_xdp.
     #[arg(long, value_name = "INTERFACE")]
     pub xdp: Option<String>,
     /// Sessions at a time; more are turned away (SQLSTATE 53300). The setting max_connections.
