@@ -265,7 +265,9 @@ impl CiReport {
         }
         if !runsc().is_file() {
             let folder = tools().display().to_string();
-            self.command(&["go", "install", RUNSC].map(str::to_owned), &[("GOBIN", &folder)])?;
+            // Its sandbox has no file, so the program must be static.
+            let variables = [("GOBIN", folder.as_str()), ("CGO_ENABLED", "0")];
+            self.command(&["go", "install", RUNSC].map(str::to_owned), &variables)?;
         }
         Ok(())
     }
