@@ -65,6 +65,11 @@ impl Analysis {
         Arc::new(Analysis { run, urgent: Some(call), ..Analysis::default() })
     }
 
+    /// Returns true if the run is a procedure in code.
+    pub(super) fn is_procedure(&self) -> bool {
+        self.letters.is_some()
+    }
+
     /// Returns true if there is something to take for the session before the run ends: rows or a letter.
     fn has_more(&self) -> bool {
         self.rows.get().is_some_and(|rows| !rows.is_empty())

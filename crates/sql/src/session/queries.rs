@@ -136,6 +136,11 @@ impl SharedAnalysis {
         if self.0.is_there.load(SeqCst) { self.0.analysis.locked_anyway().clone() } else { None }
     }
 
+    /// Returns true if the run is a procedure's, whose calls use the engine.
+    pub(super) fn is_procedure(&self) -> bool {
+        self.get().is_some_and(|analysis| analysis.is_procedure())
+    }
+
     pub(super) fn cancel(&self) {
         if let Some(analysis) = self.get() {
             analysis.cancel();

@@ -268,10 +268,18 @@ impl Canceller {
     pub fn cancel(&self) {
         // A call of a procedure looks whether the run is canceled after it has begun in the engine: it meets this cancel, or
         // the next.
-        self.1.cancel();
+        let is_procedure = self.1.is_procedure();
+        if is_procedure {
+            self.1.cancel();
+        }
         self.0.cancel();
         self.2.cancel();
         self.3.cancel();
         self.4.iter().for_each(|preparation| preparation.cancel());
+        // The session sees the end of any other run at once. Its client may send the next statement then, which this cancel
+        // must not meet.
+        if !is_procedure {
+            self.1.cancel();
+        }
     }
 }
