@@ -46,8 +46,8 @@ fn addresses(text: &str, port: u16) -> Result<Vec<SocketAddr>, OptionError> {
 /// Reads `INTERFACE[:QUEUE] [ADDRESS[:PORT]]`.
 fn xdp_port(text: &str, port: u16) -> Result<PortOptions, OptionError> {
     let wrong = || {
-        let form = "overtake.listen_xdp: \"{text}\" is not INTERFACE[:QUEUE] [ADDRESS[:PORT]] with an IPv4 address";
-        OptionError::new(form.replace("{text}", text))
+        let form = "INTERFACE[:QUEUE] [ADDRESS[:PORT]] with an IPv4 address";
+        OptionError::new(format!("overtake.listen_xdp: \"{text}\" is not {form}"))
     };
     let mut words = text.split_whitespace();
     let interface = words.next().ok_or_else(wrong)?;

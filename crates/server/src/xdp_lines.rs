@@ -5,10 +5,10 @@
 use types::Kind;
 use types::table::{NamedRows, ProvidedTable, count};
 
-/// Counter: its column, its description, its value.
+/// Counter: name of its metric, description, value.
 type Line = (&'static str, &'static str, u64);
 
-/// Returns the counters, by the names of their metrics.
+/// Returns the counters.
 pub fn counters() -> [Line; 12] {
     let xdp = xdp::counts();
     [
@@ -37,7 +37,7 @@ pub fn counters() -> [Line; 12] {
 
 /// Returns the name of a counter in the view.
 fn column(metric: &'static str) -> &'static str {
-    metric.strip_prefix("overtake_xdp_").and_then(|name| name.strip_suffix("_total")).unwrap_or(metric)
+    metric.split_once("_xdp_").and_then(|(_, name)| name.strip_suffix("_total")).unwrap_or(metric)
 }
 
 /// Definition of the view.

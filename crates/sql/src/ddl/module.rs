@@ -4,7 +4,7 @@
 //! the module has an artifact.
 
 use super::drop::DroppedObjects;
-use super::{Ddl, DdlResult};
+use super::{CodeToLoad, Ddl, DdlResult};
 use crate::context::no_module;
 use catalog::acl::Privileges;
 use catalog::rights::not_owner;
@@ -104,7 +104,7 @@ impl Ddl<'_> {
         {
             return Ok(());
         }
-        self.made.to_load = Some(super::CodeToLoad { level, artifact: artifact.clone(), is_urgent });
+        self.made.to_load = Some(CodeToLoad { level, artifact: artifact.clone(), is_urgent });
         Err(SqlError::again(RetryReason::Locked))
     }
 
