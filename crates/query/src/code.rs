@@ -74,6 +74,12 @@ impl PlannedCall {
 pub struct CodeTable {
     /// Description of the table.
     pub table: Arc<TableInfo>,
+    /// Index of the primary key.
+    pub index: usize,
+    /// Positions of the key's columns, in the key's order.
+    pub key_positions: Box<[usize]>,
+    /// Positions of the columns that rows consist of.
+    pub column_positions: Box<[usize]>,
     /// Types of the key's columns, in the key's order.
     pub key: Arc<[SqlType]>,
     /// Types of the columns that rows consist of.
@@ -122,31 +128,35 @@ impl CodeTable {
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
         let primary = table.constraints.iter().find_map(|constraint| match constraint.what {
-            ConstraintKind::PrimaryKey { index } => table.indexes.get(index),
+            ConstraintKind::PrimaryKey { index } => Some((index, table.indexes.get(index)?)),
             ConstraintKind::Unique { .. } | ConstraintKind::ForeignKey(_) | ConstraintKind::Check(_) => None,
         });
-        let primary = primary.ok_or_else(|| {
+        let (index, primary) = primary.ok_or_else(|| {
             let message = format!("table \"{}\" has no primary key", table.name);
             SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
         })?;
-        let of_column = |name: &String| {
+        let position = |name: &String| {
             let wanted = syntax::names::name_parts(name).and_then(|parts| <[String; 1]>::try_from(parts).ok());
-            let found = wanted.and_then(|[wanted]| table.columns.iter().find(|column| column.name == wanted));
-            found.ok_or_else(|| {
+            wanted.and_then(|[wanted]| table.column(&wanted)).ok_or_else(|| {
                 let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
                 SqlError::new(SqlState::UNDEFINED_COLUMN, message)
             })
         };
-        let columns = named.columns.iter().map(of_column).collect::<SqlResult<Vec<_>>>()?;
-        let keys = primary.columns.iter().filter_map(|at| table.columns.get(*at));
+        let column_positions = named.columns.iter().map(position).collect::<SqlResult<Box<[usize]>>>()?;
+        let key_positions: Box<[usize]> = primary.columns.iter().copied().collect();
+        let kinds = |positions: &[usize]| positions.iter().map(|at| table.columns[*at].kind).collect();
+        let names = |positions: &[usize]| positions.iter().map(|at| quoted_name(&table.columns[*at].name)).collect();
         let schema = scope.catalog.schema_numbered(table.schema).map_or("", |schema| &schema.name);
         Ok(CodeTable {
-            key: keys.clone().map(|column| column.kind).collect(),
-            key_names: keys.map(|column| quoted_name(&column.name)).collect(),
-            columns: columns.iter().map(|column| column.kind).collect(),
-            column_names: columns.iter().map(|column| quoted_name(&column.name)).collect(),
+            index,
+            key: kinds(&key_positions),
+            key_names: names(&key_positions),
+            columns: kinds(&column_positions),
+            column_names: names(&column_positions),
             relation: format!("{}.{}", quoted_name(schema), quoted_name(&table.name)),
             table: Arc::clone(table),
+            key_positions,
+            column_positions,
         })
     }
 

@@ -101,7 +101,7 @@ struct KeptModule {
 
 /// Program of an instance, by its digest, and whom it serves how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InstanceKey {
+pub(super) struct InstanceKey {
     pub(super) digest: [u8; 32],
     pub(super) level: Level,
     pub(super) channel: Channel,
@@ -109,6 +109,14 @@ pub(crate) struct InstanceKey {
     pub(super) memory: u64,
     /// True for an instance that urgent contexts use.
     pub(super) is_urgent: bool,
+}
+
+/// Place of an instance in use among those that are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InstancePlace {
+    key: InstanceKey,
+    /// Number of times that the session had forgotten its instances before.
+    forgotten: u64,
 }
 
 /// Planned calls of a module, by the numbers of its manifest. Each is planned when it is first used.
@@ -283,11 +291,7 @@ impl SessionCode {
         let limits = routine.isolation.limits;
         let key =
             InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: false };
-        let (kept, forgotten) = {
-            let mut instances = self.instances.0.locked_anyway();
-            let at = instances.all.iter().position(|(of, _)| *of == key);
-            (at.map(|at| instances.all.remove(at).1), instances.forgotten)
-        };
+        let (kept, place) = self.take_instance(key);
         // A process may have been killed while it was idle.
         let mut instance = match kept.filter(|kept| kept.is_alive()) {
             Some(kept) => kept,
@@ -297,6 +301,20 @@ impl SessionCode {
         if result.is_err() && !instance.is_reusable() {
             return result;
         }
+        self.keep_instance(place, instance);
+        result
+    }
+
+    /// Takes an idle instance, if there is one, and the place to which it, or a new one, returns.
+    pub(super) fn take_instance(&self, key: InstanceKey) -> (Option<Box<dyn Instance>>, InstancePlace) {
+        let mut instances = self.instances.0.locked_anyway();
+        let at = instances.all.iter().position(|(of, _)| *of == key);
+        let kept = at.map(|at| instances.all.remove(at).1);
+        (kept, InstancePlace { key, forgotten: instances.forgotten })
+    }
+
+    /// Keeps an instance for the next call, unless the session has forgotten its instances meanwhile.
+    pub(crate) fn keep_instance(&self, InstancePlace { key, forgotten }: InstancePlace, instance: Box<dyn Instance>) {
         let surplus = {
             let mut instances = self.instances.0.locked_anyway();
             if instances.forgotten == forgotten {
@@ -306,26 +324,6 @@ impl SessionCode {
             } else {
                 Some(instance)
             }
-        };
-        // Outside of the lock: the end of an instance may take long.
-        drop(surplus);
-        result
-    }
-
-    /// Takes an idle instance.
-    pub(super) fn take_instance(&self, key: &InstanceKey) -> Option<Box<dyn Instance>> {
-        let mut instances = self.instances.0.locked_anyway();
-        let at = instances.all.iter().position(|(of, _)| of == key);
-        at.map(|at| instances.all.remove(at).1)
-    }
-
-    /// Keeps an instance for the next call.
-    pub(crate) fn keep_instance(&self, key: InstanceKey, instance: Box<dyn Instance>) {
-        let surplus = {
-            let mut instances = self.instances.0.locked_anyway();
-            let surplus = (INSTANCES_MAX <= instances.all.len()).then(|| instances.all.remove(0).1);
-            instances.all.push((key, instance));
-            surplus
         };
         // Outside of the lock: the end of an instance may take long.
         drop(surplus);

@@ -12,7 +12,7 @@ mod sleeps;
 mod urgent;
 
 pub(crate) use code::{
-    InstanceKey, ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
+    InstancePlace, ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
 };
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;

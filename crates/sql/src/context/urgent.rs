@@ -3,16 +3,14 @@
 //! **Invariant:** it depends on the state of the catalog, the search path, the settings and the role that it was made by,
 //! as the planned calls of a module do, beside which it is kept.
 
-use super::code::{InstanceKey, ModuleCode, PlannedTable, SessionCode, isolation_of};
-use catalog::{ConstraintKind, Routine, TableInfo};
-use procs::manifest::ManifestTable;
+use super::code::{InstanceKey, InstancePlace, ModuleCode, PlannedTable, SessionCode, isolation_of};
+use catalog::{Routine, TableInfo};
 use procs::{Channel, Instance, Level, StatementHandle, TableHandle, Tenant};
-use query::code::{CallScope, PlannedCall, TableCall};
+use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
 use query::plan::TableUse;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use syntax::names::name_parts;
 use types::SqlType;
 
 /// Table of a module, for urgent calls.
@@ -44,21 +42,8 @@ pub(crate) struct UrgentCode {
 }
 
 impl UrgentTable {
-    fn new(named: &ManifestTable, planned: &PlannedTable, scope: CallScope<'_>) -> SqlResult<UrgentTable> {
-        let table = Arc::clone(&planned.table.table);
-        let primary = table.constraints.iter().find_map(|constraint| match constraint.what {
-            ConstraintKind::PrimaryKey { index } => Some(index),
-            ConstraintKind::Unique { .. } | ConstraintKind::ForeignKey(_) | ConstraintKind::Check(_) => None,
-        });
-        let wrong = || SqlError::new(SqlState::INTERNAL_ERROR, "a table of a module without its key or a column");
-        let index = primary.ok_or_else(wrong)?;
-        let key: Box<[usize]> = table.indexes.get(index).ok_or_else(wrong)?.columns.iter().copied().collect();
-        let position = |name: &String| {
-            let parts = name_parts(name).unwrap_or_default();
-            let [wanted] = &parts[..] else { return Err(wrong()) };
-            table.column(wanted).ok_or_else(wrong)
-        };
-        let columns = named.columns.iter().map(position).collect::<SqlResult<Box<[usize]>>>()?;
+    fn new(planned: &PlannedTable, scope: CallScope<'_>) -> UrgentTable {
+        let CodeTable { table, index, key_positions: key, column_positions: columns, .. } = &planned.table;
         let needs_default = table.columns.iter().enumerate().any(|(at, column)| {
             let is_listed = columns.contains(&at);
             column.identity.is_some() || !is_listed && (column.not_null || column.default.is_some())
@@ -74,8 +59,16 @@ impl UrgentTable {
         ];
         // A call without the rights for it is refused by the executor.
         let calls = calls.map(|call| planned.call(call, scope).ok());
-        let (key_types, column_types) = (Arc::clone(&planned.table.key), Arc::clone(&planned.table.columns));
-        Ok(UrgentTable { table, index, key, columns, key_types, column_types, key_in_columns, calls })
+        UrgentTable {
+            table: Arc::clone(table),
+            index: *index,
+            key: key.clone(),
+            columns: columns.clone(),
+            key_types: Arc::clone(&planned.table.key),
+            column_types: Arc::clone(&planned.table.columns),
+            key_in_columns,
+            calls,
+        }
     }
 }
 
@@ -87,10 +80,10 @@ impl UrgentCode {
     pub(crate) fn new(code: &ModuleCode, scope: CallScope<'_>) -> SqlResult<UrgentCode> {
         let manifest = &code.module().manifest;
         let mut tables = Vec::with_capacity(manifest.tables.len());
-        for (number, named) in manifest.tables.iter().enumerate() {
+        for number in 0..manifest.tables.len() {
             let planned = code.table(TableHandle(number as u16), scope)?;
             refuse_urgent_table(&planned.table.table, scope)?;
-            tables.push(UrgentTable::new(named, planned, scope)?);
+            tables.push(UrgentTable::new(planned, scope));
         }
         let statement = |number| code.statement(StatementHandle(number as u16), scope).ok();
         let statements = (0..manifest.statements.len()).map(statement);
@@ -126,8 +119,8 @@ pub(crate) struct PreparedUrgent {
     /// Number of the entry.
     pub(crate) entry: u16,
     pub(crate) instance: Box<dyn Instance>,
-    /// Key by which the instance is kept afterwards.
-    pub(crate) key: InstanceKey,
+    /// Place to which the instance returns afterwards.
+    pub(crate) place: InstancePlace,
     /// Version of the catalog.
     pub(crate) version: u64,
 }
@@ -168,7 +161,8 @@ impl SessionCode {
         if program.prepare_urgent(&code.engine).is_err() {
             return Ok(None);
         }
-        let instance = match self.take_instance(&key) {
+        let (kept, place) = self.take_instance(key);
+        let instance = match kept {
             Some(kept) => kept,
             None => match program.open_urgent(tenant, &limits) {
                 // The executor makes room.
@@ -177,6 +171,6 @@ impl SessionCode {
             },
         };
         self.level.fetch_max(isolation_of(level) as u8, Relaxed);
-        Ok(Some(PreparedUrgent { code: Arc::clone(code), entry, instance, key, version: scope.catalog.version() }))
+        Ok(Some(PreparedUrgent { code: Arc::clone(code), entry, instance, place, version: scope.catalog.version() }))
     }
 }

@@ -11,7 +11,7 @@
 
 use super::Run;
 use super::code::{CodeCursor, check_cursors, check_values, tenant_of};
-use crate::context::{InstanceKey, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle};
+use crate::context::{InstancePlace, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle};
 use catalog::storage::{datum, decimal, store};
 use catalog::{Catalog, Routine, TableInfo};
 use engine::{Begin, Direction, Row, RowLock, RowWriter, Step, Txn, Value, Wait};
@@ -103,8 +103,8 @@ const DELETE: usize = 4;
 pub(crate) struct UrgentJob {
     pub(crate) session: engine::Session,
     pub(crate) instance: Box<dyn Instance>,
-    /// Key by which the instance is kept afterwards.
-    pub(crate) key: InstanceKey,
+    /// Place to which the instance returns afterwards.
+    pub(crate) place: InstancePlace,
     pub(crate) code: Arc<UrgentCode>,
     pub(crate) routine: Arc<Routine>,
     pub(crate) entry: u16,

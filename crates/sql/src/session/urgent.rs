@@ -340,7 +340,7 @@ impl Session {
         calls: &Arc<UrgentCalls>,
     ) -> SqlResult<Step> {
         calls.sweep();
-        let PreparedUrgent { code, entry, mut instance, key, version } = prepared;
+        let PreparedUrgent { code, entry, mut instance, place, version } = prepared;
         let routine = &call.routine;
         let seen = self.see_now();
         let result = result_kinds(routine, &seen.state)?.into();
@@ -356,7 +356,7 @@ impl Session {
         let job = UrgentJob {
             session,
             instance,
-            key,
+            place,
             code,
             routine: Arc::clone(routine),
             entry,
@@ -445,10 +445,10 @@ impl Session {
 
     /// Keeps what the next call can use.
     fn keep(&mut self, job: UrgentJob) {
-        let UrgentJob { session, mut instance, key, is_waiting, is_sound, .. } = job;
+        let UrgentJob { session, mut instance, place, is_waiting, is_sound, .. } = job;
         instance.disarm();
         if is_sound {
-            self.env.code.keep_instance(key, instance);
+            self.env.code.keep_instance(place, instance);
         }
         // One that stands in a queue leaves it by its end.
         if !is_waiting {
