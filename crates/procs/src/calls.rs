@@ -74,6 +74,23 @@ pub enum ComingKind {
     Statement(StatementHandle),
 }
 
+/// Does what [`EngineCalls::query`] does, by a cursor.
+///
+/// # Errors
+/// Those of the statement and of `each`.
+pub fn query_by_cursor<E: EngineCalls + ?Sized>(
+    engine: &mut E,
+    statement: StatementHandle,
+    parameters: &[Datum],
+    each: &mut EachTypedRow<'_>,
+) -> SqlResult<Executed> {
+    let Executed { rows, cursor } = engine.execute(statement, parameters)?;
+    let Some(open) = cursor else { return Ok(Executed { rows, cursor }) };
+    let columns = engine.cursor_columns(open)?;
+    let is_over = engine.next(open, u32::MAX, &mut |row| each(&columns, row))?;
+    Ok(Executed { rows, cursor: cursor.filter(|_| !is_over) })
+}
+
 /// Engine as stored code sees it, within one invocation.
 ///
 /// Each call is a command of its own within the calling statement. After an error the invocation must end with that
@@ -132,11 +149,7 @@ pub trait EngineCalls {
         parameters: &[Datum],
         each: &mut EachTypedRow<'_>,
     ) -> SqlResult<Executed> {
-        let Executed { rows, cursor } = self.execute(statement, parameters)?;
-        let Some(open) = cursor else { return Ok(Executed { rows, cursor }) };
-        let columns = self.cursor_columns(open)?;
-        let is_over = self.next(open, u32::MAX, &mut |row| each(&columns, row))?;
-        Ok(Executed { rows, cursor: cursor.filter(|_| !is_over) })
+        query_by_cursor(self, statement, parameters, each)
     }
 
     /// Commits the transaction, or rolls it back, and begins another. All cursors are closed.

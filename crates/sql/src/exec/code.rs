@@ -12,7 +12,7 @@ use super::{Flow, RowSink, Run};
 use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
 use catalog::rights;
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
-use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow};
+use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, query_by_cursor};
 use procs::ends::Deadline;
 use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant, TransactionEnd,
@@ -430,10 +430,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     ) -> SqlResult<Executed> {
         let call = self.code.statement(statement, self.scope())?;
         let (Some(columns), true) = (&call.columns, call.statement.keyed.is_some()) else {
-            let Executed { rows, cursor } = self.open(&call, parameters)?;
-            let (Some(open), Some(columns)) = (cursor, &call.columns) else { return Ok(Executed { rows, cursor }) };
-            let is_over = self.next(open, u32::MAX, &mut |row| each(columns, row))?;
-            return Ok(Executed { rows, cursor: cursor.filter(|_| !is_over) });
+            return query_by_cursor(self, statement, parameters, each);
         };
         // A row at most, which needs no cursor.
         let (mut rows, mut left) = (0, None);

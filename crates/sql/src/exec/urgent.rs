@@ -354,7 +354,8 @@ impl<'r, 'e> UrgentCalls<'r, 'e> {
         wait: Wait,
     ) -> SqlResult<Option<Row<'r>>> {
         let locked = self.by_engine(self.txn.lock_newer(&table.table, found.row_id(), mode, wait))?;
-        Ok(locked.filter(|(row, is_newer)| !is_newer || has_key(table, row, columns, key)).map(|(row, _)| row))
+        let is_it = |row: &Row<'_>| has_key(table, |at| row.get(at), columns, key);
+        Ok(locked.filter(|(row, is_newer)| !is_newer || is_it(row)).map(|(row, _)| row))
     }
 
     fn open(&mut self, columns: &Arc<[SqlType]>, rows: VecDeque<Box<[Datum]>>) -> SqlResult<CursorHandle> {
@@ -370,11 +371,11 @@ impl<'r, 'e> UrgentCalls<'r, 'e> {
     }
 }
 
-/// Returns true if a row has these values in these columns.
-fn has_key(table: &TableInfo, row: &Row<'_>, columns: &[usize], key: &[Datum]) -> bool {
+/// Returns true if a row, of which `get` returns the columns, has these values in these columns.
+fn has_key<'v>(table: &TableInfo, get: impl Fn(usize) -> Value<'v>, columns: &[usize], key: &[Datum]) -> bool {
     columns.iter().zip(key).all(|(at, value)| {
         let kind = table.columns[*at].kind;
-        is_same(&datum(row.get(*at), kind), value, kind.kind)
+        is_same(&datum(get(*at), kind), value, kind.kind)
     })
 }
 
@@ -447,10 +448,7 @@ impl EngineCalls for UrgentCalls<'_, '_> {
             let targets = others.iter().map(|at| of.columns[*at]);
             let changed = stored(info, targets.clone(), others.iter().map(|at| &row[*at]), |values| {
                 let patch = |writer: &mut RowWriter<'_>| {
-                    let is_key = of.key.iter().zip(&key).all(|(at, value)| {
-                        let kind = info.columns[*at].kind;
-                        is_same(&datum(writer.get(*at), kind), value, kind.kind)
-                    });
+                    let is_key = has_key(info, |at| writer.get(at), &of.key, &key);
                     if is_key {
                         targets.zip(values).for_each(|(at, value)| writer.set(at, *value));
                     }
@@ -469,7 +467,7 @@ impl EngineCalls for UrgentCalls<'_, '_> {
         let (info, columns) = (&*of.table, &*of.key);
         let was_there = self.call(of, DELETE, || {
             let Some(found) = self.find(info, of.index, columns, key)? else { return Ok(false) };
-            let is_it = |row: &Row<'_>| has_key(info, row, columns, key);
+            let is_it = |row: &Row<'_>| has_key(info, |at| row.get(at), columns, key);
             self.by_engine(self.txn.delete_if(&info.table, found.row_id(), is_it))
         })?;
         self.count(was_there.into())?;
