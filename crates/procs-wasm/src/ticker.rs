@@ -6,6 +6,7 @@
 
 use locked::{Locked, LockedResult};
 use std::io;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
@@ -19,7 +20,7 @@ const IDLE_MAX: u32 = 50;
 
 /// Common state of the thread and of invocations.
 #[derive(Default)]
-struct TickerState {
+pub(crate) struct TickerState {
     running: AtomicUsize,
     is_asleep: AtomicBool,
     has_ended: Mutex<bool>,
@@ -34,18 +35,12 @@ pub(crate) struct Ticker {
 }
 
 /// Code that runs. The epoch advances until it is dropped.
-pub(crate) struct Ticking<'a>(&'a TickerState);
+pub(crate) struct Ticking<S: Deref<Target = TickerState>>(S);
 
 /// Code that runs, perhaps on another thread than the one that has begun it.
-pub(crate) struct LentTicking(Arc<TickerState>);
+pub(crate) type LentTicking = Ticking<Arc<TickerState>>;
 
-impl Drop for LentTicking {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, SeqCst);
-    }
-}
-
-impl Drop for Ticking<'_> {
+impl<S: Deref<Target = TickerState>> Drop for Ticking<S> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, SeqCst);
     }
@@ -61,13 +56,8 @@ impl Ticker {
     ///
     /// # Errors
     /// Those of starting the thread.
-    pub(crate) fn run(&self) -> io::Result<Ticking<'_>> {
-        self.state.running.fetch_add(1, SeqCst);
-        let ticking = Ticking(&self.state);
-        if self.state.is_asleep.load(SeqCst) {
-            self.wake()?;
-        }
-        Ok(ticking)
+    pub(crate) fn run(&self) -> io::Result<Ticking<&TickerState>> {
+        self.begin(&*self.state)
     }
 
     /// As [`Ticker::run`], for code that another thread runs.
@@ -75,8 +65,13 @@ impl Ticker {
     /// # Errors
     /// Those of starting the thread.
     pub(crate) fn run_elsewhere(&self) -> io::Result<LentTicking> {
-        self.state.running.fetch_add(1, SeqCst);
-        let ticking = LentTicking(Arc::clone(&self.state));
+        self.begin(Arc::clone(&self.state))
+    }
+
+    #[inline]
+    fn begin<S: Deref<Target = TickerState>>(&self, state: S) -> io::Result<Ticking<S>> {
+        state.running.fetch_add(1, SeqCst);
+        let ticking = Ticking(state);
         if self.state.is_asleep.load(SeqCst) {
             self.wake()?;
         }
