@@ -78,6 +78,10 @@ async function main() {
   await client.query("drop function if exists new_order");
   await client.query(fs.readFileSync(SQL, "utf8").replace("glass_new_order_stored_sql", "new_order"));
   assert.deepStrictEqual(await outcome(program("call")), expected, "SQL");
+  // The clients after this one look at the whole schema.
+  await client.query("drop function new_order");
+  const tables = await client.query("select tablename from pg_tables where tablename ~ '^(first|tpcc)_'");
+  for (const { tablename } of tables.rows) await client.query(`drop table ${tablename}`);
   await client.end();
 }
 
