@@ -143,6 +143,78 @@ pub fn set_idle() -> io::Result<()> {
     Ok(())
 }
 
+/// Scheduling class and nice value of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPriority {
+    policy: i32,
+    nice: i32,
+}
+
+impl ThreadPriority {
+    /// Returns the ordinary class with this nice value.
+    pub const fn ordinary(nice: i32) -> ThreadPriority {
+        ThreadPriority { policy: libc::SCHED_OTHER, nice }
+    }
+
+    /// Returns the priority of this thread.
+    ///
+    /// # Errors
+    /// `Unsupported` for a thread of a real-time class.
+    pub fn of_current() -> io::Result<ThreadPriority> {
+        // SAFETY: no pointers.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        checked(policy.min(0))?;
+        if ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // SAFETY: no pointers. The result may be -1, but this call of one's own thread cannot fail.
+        Ok(ThreadPriority { policy, nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) } })
+    }
+
+    /// Returns true for the class SCHED_IDLE.
+    pub const fn is_idle(self) -> bool {
+        self.policy == libc::SCHED_IDLE
+    }
+
+    /// Returns true if the kernel prefers threads of the other priority.
+    pub const fn is_below(self, other: ThreadPriority) -> bool {
+        match (self.is_idle(), other.is_idle()) {
+            (true, false) => true,
+            (false, true) => false,
+            (true, true) | (false, false) => other.nice < self.nice,
+        }
+    }
+
+    /// Gives this priority to this thread. One of the class SCHED_IDLE still gives way at its safepoints elsewhere than
+    /// in an urgent context. Allowed in an urgent context.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for a higher priority without CAP_SYS_NICE or a limit of nice values (RLIMIT_NICE).
+    pub fn apply_to_current(self) -> io::Result<()> {
+        self.apply_to(0)
+    }
+
+    /// Gives this priority to a thread of this process, by its [number](thread_id). Allowed in an urgent context.
+    ///
+    /// # Errors
+    /// As [`ThreadPriority::apply_to_current`].
+    pub fn apply_to(self, thread: i32) -> io::Result<()> {
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: self.policy as u32,
+            sched_flags: 0,
+            sched_nice: self.nice,
+            sched_priority: 0,
+            sched_runtime: 0,
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        // SAFETY: reads a local, whose size is its first field.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
+        checked(result as i32)
+    }
+}
+
 /// Disables huge pages: touched memory comes in small pages from now on, whatever was advised. A huge page is resident
 /// as a whole, and each thread's part of the heap touches several.
 pub fn disable_huge_pages() -> io::Result<()> {

@@ -172,7 +172,8 @@ impl Worker {
         &self.line
     }
 
-    pub(crate) fn tid(&self) -> i32 {
+    /// Returns the kernel's [number](crate::os::thread_id) of the thread.
+    pub fn tid(&self) -> i32 {
         self.tid.load(Relaxed)
     }
 

@@ -12,6 +12,7 @@
 //! - [`decide`]: the decision, a pure function of policy, point and queues; [`Cap`]: the starvation cap;
 //! - `entry`: the loop that asks it, shared by workers and simulator; [`sim`]: the simulator, on virtual time;
 //! - [`Request`], [`Work`]: the unit of work, and the claim; `queues`: the queues;
+//! - `raising`: lifting a worker that runs below other threads;
 //! - `state`: the state that the threads share, and placement; `serve`: running requests on a worker; `low`: queries;
 //! - [`Scheduler`]: the interface; `keeper`, `dedicated`, `claimer`: its own threads;
 //! - [`Event`]: a record for one reader.
@@ -20,7 +21,7 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - what the rest stands on: `sync`, `counters`, `panics`
+//! - what the rest stands on: `sync`, `counters`, `panics`, `raising`
 //! - the decision: `policy`
 //! - cap and settings: `cap`, `settings`
 //! - the loop that asks for decisions: `entry`
@@ -43,6 +44,7 @@ mod low;
 mod panics;
 mod policy;
 mod queues;
+mod raising;
 mod request;
 mod scheduler;
 mod serve;

@@ -123,6 +123,12 @@ impl Scheduler {
         self.shared.is_realtime.load(SeqCst)
     }
 
+    /// Returns true if a worker runs in the class SCHED_IDLE and may not be raised above it, which needs CAP_SYS_NICE or a
+    /// limit of nice values up to 0 (RLIMIT_NICE). A request that it runs may stand still for long, with all its locks.
+    pub fn is_kept_down(&self) -> bool {
+        self.shared.is_kept_down.load(SeqCst)
+    }
+
     /// Makes this thread worker `index`, until [`Scheduler::detach`] or its end. Call it when the thread starts.
     ///
     /// # Errors
@@ -144,6 +150,9 @@ impl Scheduler {
             if let Ok(run_delay) = RunDelay::open_current() {
                 let _ = shared.slots[index].run_delay.set(run_delay);
             }
+        }
+        if shared.settings.raises_workers && !shared.slots[index].raising.attach() {
+            shared.is_kept_down.store(true, SeqCst);
         }
         let handler = Handler { shared: Arc::clone(shared), slot: index };
         let registration = preempt::register(&format!("{}-{index}", shared.settings.name), Arc::new(handler))?;

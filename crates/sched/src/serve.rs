@@ -45,6 +45,9 @@ impl SchedulerState {
         let line_end = (point == Point::Boundary).then(|| self.next_place.load(SeqCst));
         let mut host = OnWorker { shared: self, slot, point, start, line_end, late_before_ns: 0, from: [slot; 3] };
         let left = entry::serve(&mut host, self.settings.policy, point);
+        if is_of_worker(point) {
+            self.slots[slot].raising.lower_current();
+        }
         if left == LeftRequests::HeldBack {
             self.counters.capped.add_one();
             // A dedicated thread, or a query's next yield point or end, comes back by itself.
@@ -113,6 +116,14 @@ impl SchedulerState {
         if self.has_queued_for(slot) {
             self.wake_idle_workers();
         }
+    }
+}
+
+/// Returns true if requests at this point run on the thread of the worker.
+fn is_of_worker(point: Point) -> bool {
+    match point {
+        Point::Interrupt | Point::Safepoint | Point::YieldPoint | Point::Boundary | Point::Idle => true,
+        Point::Dedicated | Point::Late => false,
     }
 }
 
@@ -348,6 +359,9 @@ impl Host for OnWorker<'_> {
             self.slot = if from == OVERFLOW { request.target().unwrap_or(self.slot) } else { from };
         }
         self.take_over(&request);
+        if is_of_worker(self.point) {
+            self.own().raising.raise_current();
+        }
         Some(self.run_claimed(request, attempt))
     }
 

@@ -96,6 +96,9 @@ pub struct SchedulerSettings {
     /// Under `preempt`, the time after which a request that no worker has started runs on the claimer, an urgent thread;
     /// none for never. See [`CLAIM_AFTER_NS`].
     pub claim_after_ns: Option<u64>,
+    /// Under `preempt`, true to raise a worker that runs below other threads while an urgent request wants it, where
+    /// that is allowed: see [`Scheduler::is_kept_down`](crate::Scheduler::is_kept_down).
+    pub raises_workers: bool,
     /// Real-time priority of the dedicated threads and of the claimer, where allowed; 0 does not try.
     pub realtime_priority: i32,
 }
@@ -119,6 +122,7 @@ impl Default for SchedulerSettings {
             events_per_worker: 16_384,
             track_run_delay: false,
             claim_after_ns: None,
+            raises_workers: false,
             realtime_priority: 10,
         }
     }

@@ -13,6 +13,7 @@ use crate::keeper::Keeper;
 use crate::low::LowQueue;
 use crate::policy::Policy;
 use crate::queues::RequestQueues;
+use crate::raising::Raising;
 use crate::request::{Rejected, Request};
 use crate::settings::{Placement, Rungs, SchedulerSettings};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -34,6 +35,7 @@ pub(crate) struct WorkerSlot {
     /// Time until which the cap is closed, for submitters; the worker alone writes it.
     pub(crate) opens_at_ns: AtomicU64,
     pub(crate) run_delay: OnceLock<RunDelay>,
+    pub(crate) raising: Raising,
     pub(crate) events: BoundedQueue<Event>,
     /// Under `thread`, the dedicated thread of this worker, and whether it sleeps.
     pub(crate) dedicated: OnceLock<std::thread::Thread>,
@@ -71,6 +73,8 @@ pub(crate) struct SchedulerState {
     pub(crate) keeper: Keeper,
     pub(crate) claimer: Claimer,
     pub(crate) is_realtime: AtomicBool,
+    /// True if a worker runs in the class SCHED_IDLE and may not be raised.
+    pub(crate) is_kept_down: AtomicBool,
     /// Index plus one of the slot of each worker of the process, 0 for workers of others.
     slot_of: Box<[AtomicU32]>,
     turn: AtomicUsize,
@@ -92,6 +96,7 @@ impl SchedulerState {
             cap: Latch::new(Cap::new(cap, os::now_ns())),
             opens_at_ns: AtomicU64::new(0),
             run_delay: OnceLock::new(),
+            raising: Raising::default(),
             events: BoundedQueue::new(events_per_worker),
             dedicated: OnceLock::new(),
             dedicated_sleeps: AtomicBool::new(false),
@@ -107,6 +112,7 @@ impl SchedulerState {
             keeper: Keeper::default(),
             claimer: Claimer::default(),
             is_realtime: AtomicBool::new(false),
+            is_kept_down: AtomicBool::new(false),
             slot_of: (0..WORKERS_MAX).map(|_| AtomicU32::new(0)).collect(),
             turn: AtomicUsize::new(0),
             delivery: match settings.rungs {
@@ -327,7 +333,9 @@ impl SchedulerState {
             return self.wake_idle_workers();
         };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
+            let marked = self.slots[slot].raising.mark();
             self.delivery.send(worker);
+            marked.raise(worker.tid());
         } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
             // The worker is busy, and will come by itself. One that went to sleep since the choice was made takes it at
             // once.

@@ -12,7 +12,7 @@
 //! reports it; with `overtake.analytics_threads = ordinary` all workers are ordinary threads with nice values.
 
 use super::starvation::{StarvationWatch, Watcher, WithVerdict};
-use super::urgent::{UrgentQueue, WorkerLift};
+use super::urgent::UrgentQueue;
 use anyhow::Context;
 use host::memory;
 use olap::{BatchHook, Database, QueryMemory, RuntimeConfig, SqlAnalytics};
@@ -86,8 +86,7 @@ impl ClassRuntimes {
     ) -> anyhow::Result<ClassRuntimes> {
         let memory = QueryMemory::of_bytes(wanted.memory_bytes);
         let database = Database::new(engine.clone());
-        let lifts: [Arc<WorkerLift>; 3] = Default::default();
-        let start = |class: Class| Ok((class, start(class, wanted, &memory, (&watch, &lifts[class as usize]))?));
+        let start = |class: Class| Ok((class, start(class, wanted, &memory, &watch)?));
         let class_runtimes = Class::ALL.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let [high, normal, low] = &class_runtimes[..] else { anyhow::bail!("there are three classes") };
         let above = [high, normal].map(|(_, workers)| Arc::clone(workers.scheduler()));
@@ -98,11 +97,9 @@ impl ClassRuntimes {
         let schedulers =
             class_runtimes.iter().map(|(class, workers)| (*class, Arc::clone(workers.scheduler()))).collect();
         let watcher = watch.start(schedulers).context("the thread that watches for starvation")?;
-        let urgent = wanted.are_urgent.then(|| {
-            UrgentQueue::new(
-                class_runtimes.iter().map(|(class, workers)| (*class, workers, Arc::clone(&lifts[*class as usize]))),
-            )
-        });
+        let urgent = wanted
+            .are_urgent
+            .then(|| UrgentQueue::new(class_runtimes.iter().map(|(class, workers)| (*class, workers))));
         Ok(ClassRuntimes { class_runtimes, analytics, urgent, watch, _watcher: watcher })
     }
 
@@ -128,7 +125,7 @@ fn start(
     class: Class,
     wanted: AnalyticsSettings,
     memory: &QueryMemory,
-    (watch, lift): (&Arc<StarvationWatch>, &Arc<WorkerLift>),
+    watch: &Arc<StarvationWatch>,
 ) -> anyhow::Result<Workers> {
     let AnalyticsSettings { workers, queries, memory_bytes: _, are_ordinary, are_urgent, claim_after_ns } = wanted;
     let settings = SchedulerSettings {
@@ -139,18 +136,16 @@ fn start(
         low_width_max: Some(queries),
         events_per_worker: 64,
         claim_after_ns: claim_after_ns.filter(|_| are_urgent),
+        raises_workers: are_urgent,
         // Stored code that never ends is ended by an ordinary thread, which must have its turn.
         realtime_priority: 0,
         ..SchedulerSettings::default()
     };
     let config = RuntimeConfig { memory: memory.clone(), ..RuntimeConfig::new(workers) };
-    let (watch, lift) = (Arc::clone(watch), Arc::clone(lift));
+    let watch = Arc::clone(watch);
     let begun = move || {
         put_below(class, are_ordinary);
         if are_urgent {
-            if class != Class::High && !are_ordinary {
-                lift.try_current();
-            }
             procs_wasm::prepare_thread();
         }
         watch.add_current(class);

@@ -1,14 +1,13 @@
 //! Urgent calls as requests of the analytics' schedulers.
 //!
-//! A call goes to a scheduler whose workers are busy with queries: the least important one, which holds up the least. A
-//! worker of the class SCHED_IDLE that has been interrupted leaves that class while it makes the call, because the call
-//! may have locks of rows, and a thread of that class may lose its processor for long. That needs a privilege (CAP_SYS_NICE,
-//! or RLIMIT_NICE up to nice 0). Without it, such workers get no calls.
+//! A call goes to a scheduler whose workers are busy with queries: the least important one, which holds up the least. The
+//! scheduler raises a worker of the class SCHED_IDLE for the call: the worker may have lost its processor when the call
+//! comes, and must not lose it while the call has locks of rows. That needs a privilege (CAP_SYS_NICE, or RLIMIT_NICE up
+//! to nice 0). Without it, such workers get no calls.
 //!
 //! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics.
 
 use olap::Workers;
-use preempt::os;
 use sched::{Request, RunCx, RunOutcome, Scheduler, Start};
 use server::metrics::family;
 use sql::session::{GaveUp, UrgentCounts, UrgentScheduler, UrgentWork};
@@ -16,34 +15,12 @@ use stage::Class;
 use stage::TimeSpread;
 use stage::observe::UrgentRow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-/// Scheduling class of the workers of a scheduler, as far as it is known.
-#[derive(Debug, Default)]
-pub struct WorkerLift {
-    /// True if the workers are of the class SCHED_IDLE.
-    are_idle: AtomicBool,
-    /// True if one of them may not leave it for a while.
-    is_refused: AtomicBool,
-}
-
-impl WorkerLift {
-    /// Notes that this thread is a worker of the class SCHED_IDLE, and tries whether it may leave that class.
-    pub fn try_current(&self) {
-        self.are_idle.store(true, Relaxed);
-        if os::set_ordinary().is_err() {
-            self.is_refused.store(true, Relaxed);
-        }
-        // Where the thread may leave the class, it may return: nobody needs a privilege for that.
-        let _ = os::set_idle();
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Scheduler of one class, with what is counted about its urgent calls.
 struct UrgentTarget {
     class: Class,
     scheduler: Arc<Scheduler>,
-    lift: Arc<WorkerLift>,
     started: Arc<TimeSpread>,
 }
 
@@ -56,16 +33,15 @@ pub struct UrgentQueue {
 
 impl UrgentQueue {
     /// Creates the queue over the schedulers of these workers.
-    pub fn new<'w>(all: impl IntoIterator<Item = (Class, &'w Workers, Arc<WorkerLift>)>) -> Arc<UrgentQueue> {
-        let target = |(class, workers, lift): (Class, &Workers, Arc<WorkerLift>)| UrgentTarget {
+    pub fn new<'w>(all: impl IntoIterator<Item = (Class, &'w Workers)>) -> Arc<UrgentQueue> {
+        let target = |(class, workers): (Class, &Workers)| UrgentTarget {
             class,
             scheduler: Arc::clone(workers.scheduler()),
-            lift,
             started: Arc::default(),
         };
         let mut targets: Vec<UrgentTarget> = all.into_iter().map(target).collect();
         targets.sort_by_key(|target| std::cmp::Reverse(target.class));
-        if targets.iter().any(|target| target.lift.is_refused.load(Relaxed)) {
+        if targets.iter().any(|target| target.scheduler.is_kept_down()) {
             tracing::info!(
                 "urgent procedures interrupt no worker of the class SCHED_IDLE: that needs CAP_SYS_NICE or LimitNICE=20, \
                  or overtake.analytics_threads = ordinary"
@@ -76,7 +52,7 @@ impl UrgentQueue {
 
     /// Returns the scheduler that gets the next call.
     fn target(&self) -> Option<&UrgentTarget> {
-        let may_run = |target: &&UrgentTarget| !target.lift.is_refused.load(Relaxed) && 0 < target.scheduler.low_jobs();
+        let may_run = |target: &&UrgentTarget| !target.scheduler.is_kept_down() && 0 < target.scheduler.low_jobs();
         self.targets.iter().find(may_run)
     }
 
@@ -147,16 +123,11 @@ pub fn metrics(queue: &UrgentQueue, counts: &UrgentCounts) -> String {
 }
 
 /// Makes the call on the thread of a worker, or of the claimer.
-fn make(cx: &RunCx<'_>, work: &dyn UrgentWork, lift: &WorkerLift, started: &TimeSpread) -> RunOutcome {
+fn make(cx: &RunCx<'_>, work: &dyn UrgentWork, started: &TimeSpread) -> RunOutcome {
     if let Some(delay_ns) = cx.request.clock().stamps().start_delay_ns() {
         started.add(delay_ns);
     }
-    let is_lifted = cx.start != Start::Claimed && lift.are_idle.load(Relaxed) && os::set_ordinary().is_ok();
     work.run();
-    if is_lifted {
-        // See `WorkerLift::try_current`.
-        let _ = os::set_idle();
-    }
     RunOutcome::Done
 }
 
@@ -167,9 +138,9 @@ impl UrgentScheduler for UrgentQueue {
 
     fn submit(&self, work: Arc<dyn UrgentWork>) -> bool {
         let Some(target) = self.target() else { return false };
-        let (lift, started) = (Arc::clone(&target.lift), Arc::clone(&target.started));
+        let started = Arc::clone(&target.started);
         let id = self.next.fetch_add(1, Relaxed);
-        let work = move |cx: &RunCx<'_>| make(cx, &*work, &lift, &started);
+        let work = move |cx: &RunCx<'_>| make(cx, &*work, &started);
         target.scheduler.submit(Arc::new(Request::new(id, Class::High, Box::new(work)))).is_ok()
     }
 }

@@ -6,6 +6,7 @@ mod lives;
 mod load;
 mod parking;
 mod policies;
+mod raising;
 mod support;
 
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
             testkit::test!(claims::what_is_late_is_claimed),
             testkit::test!(claims::claims_can_be_forbidden_and_may_park),
             testkit::test!(claims::the_cap_holds_for_claims),
+            testkit::test!(raising::a_worker_below_others_is_raised_for_requests),
+            testkit::test!(raising::a_worker_is_lowered_again_whoever_submits),
             testkit::test!(load::everything_runs_exactly_once),
             testkit::test!(load::the_cap_leaves_queries_their_share),
         ],

@@ -64,12 +64,18 @@ pub struct Runtime {
 
 impl Runtime {
     pub fn new(settings: SchedulerSettings) -> Runtime {
+        Runtime::with_start(settings, || ())
+    }
+
+    /// Creates a runtime each of whose workers calls `begun` first.
+    pub fn with_start(settings: SchedulerSettings, begun: fn()) -> Runtime {
         let scheduler = Arc::new(Scheduler::new(settings).unwrap());
         let pool = Arc::new(Pool::default());
         let workers = (0..scheduler.workers())
             .map(|index| {
                 let (scheduler, pool) = (scheduler.clone(), pool.clone());
                 std::thread::spawn(move || {
+                    begun();
                     scheduler.attach(index).unwrap();
                     pool.work(&scheduler);
                     scheduler.detach();
