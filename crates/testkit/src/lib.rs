@@ -29,6 +29,8 @@ static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
 /// Time limit of a test; a longer one counts as hung.
 const TEST_TIME_MAX: Duration = Duration::from_secs(300);
+/// Time from which on a test's time is printed.
+const LONG: Duration = Duration::from_secs(1);
 /// Least rate of interrupts per second, over all tests of a run; a lower one fails the run.
 const STORM_RATE_MIN: f64 = 500.0;
 /// Total length of storms below which their rate is not judged.
@@ -125,11 +127,15 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
         let storms: &[bool] = if test.runs == Runs::PlainAndStorm { &[false, true] } else { &[false] };
         for &storm in storms {
             let label = format!("{}{}", test.name, if storm { " (storm)" } else { "" });
+            let test_began = Instant::now();
             match run_one(test.name, storm) {
                 Ok(output) => {
                     let counts = storm::Counts::find(&output);
                     total.add(&counts);
-                    println!("test {label} ... ok{}", if storm { format!("  [{counts}]") } else { String::new() });
+                    let took = test_began.elapsed();
+                    let shown = if took < LONG { String::new() } else { format!("  [{:.1} s]", took.as_secs_f64()) };
+                    let counts = if storm { format!("  [{counts}]") } else { String::new() };
+                    println!("test {label} ... ok{counts}{shown}");
                     output.lines().filter(|line| line.contains(SKIPPED)).for_each(|line| println!("{line}"));
                     passed += 1;
                 }
