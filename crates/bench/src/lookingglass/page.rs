@@ -9,6 +9,7 @@ use super::key_value::CALLS;
 use super::ladder::{STEPS, attacks_cell, cell, cell_of_count};
 use super::rungs::{POINTS, RUNGS};
 use super::transports::CLIENTS;
+use super::urgent;
 use crate::report::{Report, number};
 use anyhow::Context;
 use host::refusal::Refusal;
@@ -28,13 +29,14 @@ struct PageTable {
 /// Name in the marks, and the table of some figures.
 type Block = (&'static str, fn(&Figures) -> PageTable);
 
-const BLOCKS: [Block; 8] = [
+const BLOCKS: [Block; 9] = [
     ("goals", of_goals),
     ("new-order", new_order),
     ("stages", stages),
     ("key-value", key_value),
     ("calls", of_calls),
     ("transports", transports),
+    ("urgent", urgent),
     ("levels", levels),
     ("decision", decision),
 ];
@@ -238,6 +240,20 @@ fn transports(figures: &Figures) -> PageTable {
                     table.rows.push(std::iter::once(title).chain(values.map(cell)).collect());
                 }
             }
+        }
+    }
+    table
+}
+
+/// Returns the table of urgent calls beside queries: times at the client, and the starts of those that were handed over.
+fn urgent(figures: &Figures) -> PageTable {
+    let mut table = PageTable::new(&["", "p50", "p99"]);
+    let ways = urgent::titles().into_iter().map(|(key, title)| (format!("{key}."), format!("at the client: {title}")));
+    let starts = [("signal_", "start: the signal rung alone"), ("start_", "start: urgent calls, from the hand-over")];
+    for (key, title) in ways.chain(starts.map(|(key, title)| (key.to_owned(), title.to_owned()))) {
+        let us = ["p50", "p99"].map(|quantile| figures.get(&format!("glass.urgent.{key}{quantile}_us")).copied());
+        if us.iter().any(Option::is_some) {
+            table.rows.push(std::iter::once(title).chain(us.map(cell)).collect());
         }
     }
     table

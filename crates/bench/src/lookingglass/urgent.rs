@@ -60,6 +60,11 @@ fn ways() -> Vec<CallWay> {
     all
 }
 
+/// Returns the begin of each way's figures, and its title.
+pub fn titles() -> Vec<(&'static str, &'static str)> {
+    ways().into_iter().map(|way| (way.key, way.title)).collect()
+}
+
 /// Measures and reports.
 ///
 /// # Errors
