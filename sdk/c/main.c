@@ -16,8 +16,11 @@ static int64_t balance(void) {
 
 /* Moves an amount from one account to another, and returns the payer's new balance. */
 static void transfer(void) {
-    ot_value payer = ot_argument(0), payee = ot_argument(1);
-    int64_t amount = ot_as_int(ot_argument(2));
+    ot_value payer = ot_argument(0), payee = ot_argument(1), sum = ot_argument(2);
+    if (ot_is_null(payer) || ot_is_null(payee) || ot_is_null(sum)) {
+        ot_raise("22004", "payer, payee and amount must not be null", NULL);
+    }
+    int64_t amount = ot_as_int(sum);
     ot_add_get(ACCOUNT, OT_LOCK, OT_ROW(payer));
     ot_add_get(ACCOUNT, OT_LOCK, OT_ROW(payee));
     ot_run();

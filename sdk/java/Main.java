@@ -11,6 +11,9 @@ final class Main {
 
     /** Moves an amount from one account to another, and returns the payer's new balance. */
     private static Overtake.Row transfer(Overtake.Call call, Overtake.Row arguments) {
+        if (arguments.isNull(0) || arguments.isNull(1) || arguments.isNull(2)) {
+            throw new Overtake.SqlError("22004", "payer, payee and amount must not be null");
+        }
         long payer = arguments.getLong(0), payee = arguments.getLong(1), amount = arguments.getLong(2);
         Overtake.Batch batch = call.batch();
         batch.getForUpdate(ACCOUNT, payer);

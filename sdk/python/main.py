@@ -8,6 +8,8 @@ ACCOUNT = overtake.table("account", "account", ["id", "balance"])
 @overtake.procedure
 def transfer(call, payer, payee, amount):
     """Moves an amount from one account to another, and returns the payer's new balance."""
+    if payer is None or payee is None or amount is None:
+        overtake.raise_error("22004", "payer, payee and amount must not be null")
     batch = call.batch()
     batch.get(ACCOUNT, payer, lock=True)
     batch.get(ACCOUNT, payee, lock=True)

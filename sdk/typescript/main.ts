@@ -5,7 +5,10 @@ import * as overtake from "./overtake";
 const ACCOUNT = overtake.table("account", "account", ["id", "balance"]);
 
 /** Moves an amount from one account to another, and returns the payer's new balance. */
-overtake.procedure("transfer", (call, payer: bigint, payee: bigint, amount: bigint) => {
+overtake.procedure("transfer", (call, payer: bigint | null, payee: bigint | null, amount: bigint | null) => {
+  if (payer === null || payee === null || amount === null) {
+    throw new overtake.SqlError("22004", "payer, payee and amount must not be null");
+  }
   const batch = call.batch();
   const from = batch.get(ACCOUNT, [payer], true);
   const to = batch.get(ACCOUNT, [payee], true);

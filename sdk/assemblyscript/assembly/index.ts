@@ -9,7 +9,9 @@ const ACCOUNT = new Table(0, 2);
 function transfer(call: Call): void {
   const payer = call.argument(0);
   const payee = call.argument(1);
-  const amount = call.argument(2).asInt();
+  const sum = call.argument(2);
+  if (payer.isNull || payee.isNull || sum.isNull) raise("22004", "payer, payee and amount must not be null");
+  const amount = sum.asInt();
   const batch = call.batch();
   batch.get(ACCOUNT, [payer], true);
   batch.get(ACCOUNT, [payee], true);

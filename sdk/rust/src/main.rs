@@ -9,7 +9,10 @@ module! {
 
 /// Moves an amount from one account to another, and returns the payer's new balance.
 fn transfer(call: &mut Call) -> Result<i64> {
-    let (payer, payee, amount) = call.arguments::<(i64, i64, i64)>()?;
+    let arguments = call.arguments::<(Option<i64>, Option<i64>, Option<i64>)>()?;
+    let (Some(payer), Some(payee), Some(amount)) = arguments else {
+        return Err(Error::new("22004", "payer, payee and amount must not be null"));
+    };
     let mut batch = call.batch();
     let (from, to) = (batch.get_for_update(ACCOUNT, payer), batch.get_for_update(ACCOUNT, payee));
     let mut answers = batch.run()?;
