@@ -22,9 +22,11 @@ import java.time.LocalTime;
 import java.time.ZoneOffset;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
 
@@ -45,6 +47,7 @@ final class Overtake {
     private static final int EMIT_BYTES = 64 << 10;
     private static final int FETCH_ROWS = 256;
 
+    private final Set<String> names = new HashSet<>();
     private final StringBuilder manifest = new StringBuilder("overtake 1\n");
     private final List<Entry> entries = new ArrayList<>();
     private int tables, statements;
@@ -149,19 +152,31 @@ final class Overtake {
 
     /** Names a table, and the columns that rows consist of. */
     Table table(String name, String relation, String... columns) {
-        manifest.append("table ").append(name).append(' ').append(relation);
+        manifest.append(named("table", name)).append(' ').append(relation);
         manifest.append(" (").append(String.join(", ", columns)).append(")\n");
         return new Table(tables++, columns.length);
     }
 
     /** Names a SQL statement, with parameters $1 and so on. */
     Statement statement(String name, String text) {
-        manifest.append("statement ").append(name).append(' ').append(text.replace('\n', ' ')).append('\n');
+        manifest.append(named("statement", name)).append(' ').append(text.replace('\n', ' ')).append('\n');
         return new Statement(statements++);
     }
 
+    /** Checks a name of the manifest: it is one word, and the only one of its kind. */
+    private String named(String kind, String name) {
+        if (name.isEmpty() || name.chars().anyMatch(Character::isWhitespace)) {
+            throw new IllegalArgumentException("\"" + name + "\" cannot be the name of this " + kind + ": a name is one word");
+        }
+        String line = kind + " " + name;
+        if (!names.add(line)) {
+            throw new IllegalArgumentException("more than one " + kind + " is named \"" + name + "\"");
+        }
+        return line;
+    }
+
     private void entry(String name, Entry entry) {
-        manifest.append("entry ").append(name).append('\n');
+        manifest.append(named("entry", name)).append('\n');
         entries.add(entry);
     }
 

@@ -43,6 +43,7 @@ Statement = collections.namedtuple("Statement", ["number"])
 Executed = collections.namedtuple("Executed", ["rows", "cursor"])
 
 _lines = ["overtake 1"]
+_names = set()
 _tables = []
 _statements = []
 _entries = []
@@ -69,22 +70,33 @@ def raise_error(state, message, detail="", hint=""):
     raise Error(state, message, detail, hint)
 
 
+def _named(kind, name):
+    """Checks a name of the manifest: it is one word, and the only one of its kind."""
+    if not isinstance(name, str) or name.split() != [name]:
+        raise ValueError("%r cannot be the name of this %s: a name is one word" % (name, kind))
+    line = "%s %s" % (kind, name)
+    if line in _names:
+        raise ValueError("more than one %s is named %r" % (kind, name))
+    _names.add(line)
+    return line
+
+
 def table(name, relation, columns):
     """Names a table, and the columns that rows consist of."""
-    _lines.append("table %s %s (%s)" % (name, relation, ", ".join(columns)))
+    _lines.append("%s %s (%s)" % (_named("table", name), relation, ", ".join(columns)))
     _tables.append(name)
     return Table(len(_tables) - 1, len(columns))
 
 
 def statement(name, text):
     """Names a SQL statement, with parameters $1 and so on."""
-    _lines.append("statement %s %s" % (name, " ".join(text.split("\n"))))
+    _lines.append("%s %s" % (_named("statement", name), " ".join(text.split("\n"))))
     _statements.append(name)
     return Statement(len(_statements) - 1)
 
 
 def _entry(name, run):
-    _lines.append("entry " + name)
+    _lines.append(_named("entry", name))
     _entries.append(run)
 
 

@@ -49,19 +49,30 @@ export interface Executed {
 }
 
 const lines = ["overtake 1"];
+const names = new Set<string>();
 const entries: ((call: Call, rows: Row[], result: Rows) => void)[] = [];
 let tables = 0;
 let statements = 0;
 
+/** Checks a name of the manifest: it is one word, and the only one of its kind. */
+function named(kind: string, name: string): string {
+  const told = JSON.stringify(name);
+  if (!/^\S+$/.test(name)) throw new Error(`${told} cannot be the name of this ${kind}: a name is one word`);
+  const line = `${kind} ${name}`;
+  if (names.has(line)) throw new Error(`more than one ${kind} is named ${told}`);
+  names.add(line);
+  return line;
+}
+
 /** Names a table, and the columns that rows consist of. */
 export function table(name: string, relation: string, columns: string[]): Table {
-  lines.push(`table ${name} ${relation} (${columns.join(", ")})`);
+  lines.push(`${named("table", name)} ${relation} (${columns.join(", ")})`);
   return { number: tables++, columns: columns.length };
 }
 
 /** Names a SQL statement, with parameters $1 and so on. */
 export function statement(name: string, text: string): Statement {
-  lines.push(`statement ${name} ${text.split("\n").join(" ")}`);
+  lines.push(`${named("statement", name)} ${text.split("\n").join(" ")}`);
   return { number: statements++ };
 }
 
@@ -74,7 +85,7 @@ function returned<T>(value: T): T {
 }
 
 function entry(name: string, run: (call: Call, rows: Row[], result: Rows) => void): void {
-  lines.push(`entry ${name}`);
+  lines.push(named("entry", name));
   entries.push(run);
 }
 

@@ -76,10 +76,14 @@ impl Manifest {
                     }
                     manifest.statements.push(ManifestStatement { name: name.to_owned(), text: text.to_owned() });
                 }
-                ("entry", true) if !rest.is_empty() && !rest.contains(char::is_whitespace) => {
+                ("entry", true) if rest.is_empty() => return Err(told("an entry has no name (expected: entry NAME)")),
+                ("entry", true) => {
+                    if let Some(sign) = rest.chars().find(|&sign| !is_of_name(sign)) {
+                        let reason = if sign.is_whitespace() { "a blank" } else { "a control character" };
+                        return Err(told(&format!("{rest:?} cannot be the name of an entry: it contains {reason}")));
+                    }
                     manifest.entries.push(rest.to_owned());
                 }
-                ("entry", true) => return Err(told("expected: entry NAME")),
                 (word, true) => return Err(told(&format!("unknown word \"{word}\""))),
             }
             manifest.check_last().map_err(|message| told(&message))?;
@@ -104,11 +108,25 @@ impl Manifest {
         if lens.into_iter().any(|len| EACH_MAX < len) {
             return Err(format!("more than {EACH_MAX} tables, statements or entries"));
         }
-        let are_new = is_new(&self.tables, |table| &table.name)
-            && is_new(&self.statements, |statement| &statement.name)
-            && is_new(&self.entries, |entry| entry);
-        if are_new { Ok(()) } else { Err("the name is already used".to_owned()) }
+        let twice = |kind: &str, name: Option<&str>| {
+            Err(format!("more than one {kind} is named \"{}\"", name.unwrap_or_default()))
+        };
+        if !is_new(&self.tables, |table| &table.name) {
+            return twice("table", self.tables.last().map(|table| &*table.name));
+        }
+        if !is_new(&self.statements, |statement| &statement.name) {
+            return twice("statement", self.statements.last().map(|statement| &*statement.name));
+        }
+        if !is_new(&self.entries, |entry| entry) {
+            return twice("entry", self.entries.last().map(String::as_str));
+        }
+        Ok(())
     }
+}
+
+/// Returns true for a character that the name of an entry may have.
+fn is_of_name(sign: char) -> bool {
+    !sign.is_whitespace() && !sign.is_control()
 }
 
 /// Splits a text at its first blank.
@@ -158,8 +176,18 @@ mod tests {
             ("overtake 1\ntable t t", "manifest, line 2: expected: table NAME RELATION (COLUMN, ...)"),
             ("overtake 1\ntable t t (a,)", "manifest, line 2: expected: table NAME RELATION (COLUMN, ...)"),
             ("overtake 1\nstatement s", "manifest, line 2: expected: statement NAME SQL"),
-            ("overtake 1\nentry", "manifest, line 2: expected: entry NAME"),
-            ("overtake 1\nentry e\nentry e", "manifest, line 3: the name is already used"),
+            ("overtake 1\nentry ", "manifest, line 2: an entry has no name (expected: entry NAME)"),
+            (
+                "overtake 1\nentry my fee",
+                "manifest, line 2: \"my fee\" cannot be the name of an entry: it contains a blank",
+            ),
+            (
+                "overtake 1\nentry f\u{7}",
+                "manifest, line 2: \"f\\u{7}\" cannot be the name of an entry: it contains a control character",
+            ),
+            ("overtake 1\nentry e\nentry e", "manifest, line 3: more than one entry is named \"e\""),
+            ("overtake 1\ntable t a (b)\ntable t a (b)", "manifest, line 3: more than one table is named \"t\""),
+            ("overtake 1\nstatement s A\nstatement s A", "manifest, line 3: more than one statement is named \"s\""),
             ("overtake 1\novertake 1", "manifest, line 2: unknown word \"overtake\""),
         ] {
             let error = Manifest::parse(text).expect_err(text);
