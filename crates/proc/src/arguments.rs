@@ -28,12 +28,23 @@ pub struct NewArguments {
     pub language: Language,
 }
 
+/// Limit of time for code that is loaded, to learn its manifest and, in TypeScript, to evaluate its top level.
+#[derive(Args, Clone, Debug)]
+pub struct LoadArguments {
+    /// Longest time that loading the project's code may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    pub load_limit: u32,
+}
+
 /// Arguments of `proc build`.
 #[derive(Args, Clone, Debug)]
 pub struct BuildArguments {
     /// Folder of the project.
     #[arg(value_name = "DIRECTORY", default_value = ".")]
     pub directory: PathBuf,
+    /// Limit for the project's code.
+    #[command(flatten)]
+    pub loading: LoadArguments,
 }
 
 /// Arguments of `proc test`.
@@ -46,6 +57,9 @@ pub struct TestArguments {
     /// compared with it.
     #[arg(long)]
     pub update: bool,
+    /// Limit for the project's code.
+    #[command(flatten)]
+    pub loading: LoadArguments,
 }
 
 /// Arguments of `proc deploy`.
@@ -58,4 +72,7 @@ pub struct DeployArguments {
     /// PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and PGSSLMODE (disable, prefer or require; the certificate is not verified); without those it is postgres at 127.0.0.1:5432.
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Limit for the project's code.
+    #[command(flatten)]
+    pub loading: LoadArguments,
 }

@@ -2,10 +2,12 @@
 
 use crate::language::Language;
 use crate::project::Project;
+use crate::script::has_language;
 use crate::sections::{MANIFEST, custom_section};
-use crate::tools::{find, make_executable, run};
+use crate::tools::{Tools, find, make_executable};
 use crate::{java, python, typescript};
 use anyhow::{Context, bail};
+use host::stop::Stopped;
 use procs::{ArtifactKind, Manifest};
 use procs_vm::Image;
 use std::ffi::OsString;
@@ -63,8 +65,9 @@ impl fmt::Display for BuiltModule {
 /// Builds all artifacts of a project that its language and the tools of this machine allow.
 ///
 /// # Errors
-/// Fails with the compiler's messages if the code is wrong, if nothing can be built, and if the manifest is wrong.
-pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
+/// Fails with the compiler's messages if the code is wrong, if nothing can be built, if the manifest is wrong, and if the
+/// code does not end; with [`Stopped`] if a stop is requested.
+pub fn build(directory: &Path, tools: &Tools) -> anyhow::Result<BuiltModule> {
     let project = Project::open(directory)?;
     let folder = directory.join("build");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -72,12 +75,12 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
     let (wasm, exec) = (place(".wasm"), place(""));
     let no_wasm = |language: &str| Err(format!("there is no compiler from {language} to a wasm module here"));
     let (wasm, exec) = match project.language {
-        Language::Rust => rust(directory, &wasm, &exec)?,
+        Language::Rust => rust(tools, directory, &wasm, &exec)?,
         Language::AssemblyScript => {
-            (assemblyscript(directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly only".to_owned()))
+            (assemblyscript(tools, directory, &wasm)?, Err("AssemblyScript compiles to WebAssembly only".to_owned()))
         }
-        Language::TypeScript => typescript(directory, &wasm, &exec)?,
-        Language::C => (c_wasm(directory, &wasm)?, c_exec(directory, &exec)?),
+        Language::TypeScript => typescript(tools, &project, &wasm, &exec)?,
+        Language::C => (c_wasm(tools, directory, &wasm)?, c_exec(tools, directory, &exec)?),
         Language::Python => (no_wasm("Python"), script(&python::joined(directory)?, &exec)?),
         Language::Java => (no_wasm("Java"), script(&java::joined(directory)?, &exec)?),
     };
@@ -95,7 +98,7 @@ pub fn build(directory: &Path) -> anyhow::Result<BuiltModule> {
     if built.artifacts.is_empty() {
         bail!("nothing can be built here:\n{built}");
     }
-    built.manifest = manifest(directory, &built)?;
+    built.manifest = manifest(tools, directory, &built)?;
     Manifest::parse(&built.manifest).map_err(|error| anyhow::anyhow!("{}", error.message()))?;
     Ok(built)
 }
@@ -115,11 +118,11 @@ fn guest(language: Language, exec: &MaybeBuilt) -> anyhow::Result<MaybeBuilt> {
 }
 
 /// Reads the manifest: from the executable, else from the wasm module, else from a file beside the code.
-fn manifest(directory: &Path, built: &BuiltModule) -> anyhow::Result<String> {
+fn manifest(tools: &Tools, directory: &Path, built: &BuiltModule) -> anyhow::Result<String> {
     let section = built.artifact(ArtifactKind::Wasm).and_then(|wasm| custom_section(&wasm.bytes, MANIFEST));
     let bytes = match (section, built.artifact(ArtifactKind::Exec)) {
         (Some(section), _) => section.to_vec(),
-        (None, Some(exec)) => run(Command::new(fs::canonicalize(&exec.path)?).arg("--manifest"))?,
+        (None, Some(exec)) => tools.load(Command::new(fs::canonicalize(&exec.path)?).arg("--manifest"))?,
         (None, None) => {
             let path = directory.join("manifest.txt");
             fs::read(&path).with_context(|| format!("cannot read the manifest, {}", path.display()))?
@@ -128,12 +131,12 @@ fn manifest(directory: &Path, built: &BuiltModule) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("the manifest is no text")
 }
 
-fn rust(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
+fn rust(tools: &Tools, directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
     let Some(cargo) = find("cargo") else {
         let missing = || Err("cargo is not installed (https://rustup.rs)".to_owned());
         return Ok((missing(), missing()));
     };
-    let name = binary_name(&cargo, directory)?;
+    let name = binary_name(tools, &cargo, directory)?;
     let target = directory.join("build/target");
     let cargo = |flags: &str| {
         let mut command = Command::new(&cargo);
@@ -144,27 +147,31 @@ fn rust(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuil
         command
     };
     // Static, because the code may run where there are no libraries.
-    run(&mut cargo("-C target-feature=+crt-static"))?;
+    tools.run(&mut cargo("-C target-feature=+crt-static"))?;
     copy(&target.join("release").join(&name), exec)?;
-    if !has_wasm_target() {
+    if !has_wasm_target(tools)? {
         let reason = format!("Rust lacks the target {WASM_TARGET} (rustup target add {WASM_TARGET})");
         return Ok((Err(reason), Ok(exec.to_owned())));
     }
-    run(cargo("").args(["--target", WASM_TARGET]))?;
+    tools.run(cargo("").args(["--target", WASM_TARGET]))?;
     copy(&target.join(WASM_TARGET).join("release").join(format!("{name}.wasm")), wasm)?;
     Ok((Ok(wasm.to_owned()), Ok(exec.to_owned())))
 }
 
-fn has_wasm_target() -> bool {
-    let folder = run(Command::new("rustc").args(["--print", "target-libdir", "--target", WASM_TARGET]));
-    folder.is_ok_and(|folder| Path::new(String::from_utf8_lossy(&folder).trim()).is_dir())
+fn has_wasm_target(tools: &Tools) -> anyhow::Result<bool> {
+    let folder = tools.run(Command::new("rustc").args(["--print", "target-libdir", "--target", WASM_TARGET]));
+    match folder {
+        Ok(folder) => Ok(Path::new(String::from_utf8_lossy(&folder).trim()).is_dir()),
+        Err(error) if error.is::<Stopped>() => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Returns the name of the package's binary.
-fn binary_name(cargo: &Path, directory: &Path) -> anyhow::Result<String> {
+fn binary_name(tools: &Tools, cargo: &Path, directory: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(cargo);
     command.current_dir(directory).args(["metadata", "--no-deps", "--format-version", "1"]);
-    let metadata: serde_json::Value = serde_json::from_slice(&run(&mut command)?).context("cargo metadata")?;
+    let metadata: serde_json::Value = serde_json::from_slice(&tools.run(&mut command)?).context("cargo metadata")?;
     let targets = metadata["packages"][0]["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_binary = |target: &&serde_json::Value| target["kind"][0] == "bin";
     let name = targets.iter().find(is_binary).and_then(|target| target["name"].as_str());
@@ -176,36 +183,38 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the path of a compiler from npm: the project's own, which is installed if the machine has none either.
-fn npm_compiler(directory: &Path, name: &str) -> anyhow::Result<MaybeBuilt> {
+fn npm_compiler(tools: &Tools, directory: &Path, name: &str) -> anyhow::Result<MaybeBuilt> {
     let local = directory.join("node_modules/.bin").join(name);
     if !local.exists() {
         if let Some(installed) = find(name) {
             return Ok(Ok(installed));
         }
         let Some(npm) = find("npm") else { return Ok(Err(format!("neither {name} nor npm is installed"))) };
-        run(Command::new(npm).current_dir(directory).args(["install", "--no-fund", "--no-audit"]))
+        tools
+            .run(Command::new(npm).current_dir(directory).args(["install", "--no-fund", "--no-audit"]))
             .with_context(|| format!("cannot install {name}"))?;
     }
     Ok(Ok(std::path::absolute(local)?))
 }
 
-fn assemblyscript(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
-    let compiler = match npm_compiler(directory, "asc")? {
+fn assemblyscript(tools: &Tools, directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
+    let compiler = match npm_compiler(tools, directory, "asc")? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Err(reason)),
     };
     let mut command = Command::new(compiler);
     command.current_dir(directory).args(["assembly/index.ts", "-O", "--use", "abort=assembly/overtake/abort", "-o"]);
-    run(command.arg(std::path::absolute(wasm)?))?;
+    tools.run(command.arg(std::path::absolute(wasm)?))?;
     Ok(Ok(wasm.to_owned()))
 }
 
-fn typescript(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
+fn typescript(tools: &Tools, project: &Project, wasm: &Path, exec: &Path) -> anyhow::Result<(MaybeBuilt, MaybeBuilt)> {
+    let directory = &*project.directory;
     let missing = |reason: String| Ok((Err(reason.clone()), Err(reason)));
     if find("node").is_none() {
         return missing("node is not installed".to_owned());
     }
-    let compiler = match npm_compiler(directory, "tsc")? {
+    let compiler = match npm_compiler(tools, directory, "tsc")? {
         Ok(compiler) => compiler,
         Err(reason) => return missing(reason),
     };
@@ -214,10 +223,12 @@ fn typescript(directory: &Path, wasm: &Path, exec: &Path) -> anyhow::Result<(May
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
-    run(Command::new(compiler).current_dir(directory))?;
+    tools.run(Command::new(compiler).current_dir(directory))?;
     let program = typescript::joined(&folder)?;
     let exec = script(&format!("{}{program}", typescript::FIRST), exec)?;
-    Ok((typescript::wasm(&program, wasm)?, exec))
+    // A project for Node.js alone has no routine in this language.
+    let is_wanted = has_language(&project.procedures, "wasm");
+    Ok((typescript::wasm(tools, &program, wasm, is_wanted)?, exec))
 }
 
 /// Returns the sources in C of a folder.
@@ -233,12 +244,12 @@ fn c_sources(directory: &Path) -> anyhow::Result<Vec<OsString>> {
     Ok(sources)
 }
 
-fn c_exec(directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
+fn c_exec(tools: &Tools, directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
     let Some(compiler) = find("cc") else { return Ok(Err("cc is not installed".to_owned())) };
     let sources = c_sources(directory)?;
     let compile = |link: &[&str]| {
         let mut command = Command::new(&compiler);
-        run(command.args(["-O2", "-std=gnu11", "-o"]).arg(exec).args(&sources).args(link))
+        tools.run(command.args(["-O2", "-std=gnu11", "-o"]).arg(exec).args(&sources).args(link))
     };
     // Static, because the code may run where there are no libraries; dynamic where the machine has no static library.
     if compile(&["-static", "-s"]).is_err() {
@@ -247,12 +258,12 @@ fn c_exec(directory: &Path, exec: &Path) -> anyhow::Result<MaybeBuilt> {
     Ok(Ok(exec.to_owned()))
 }
 
-fn c_wasm(directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
+fn c_wasm(tools: &Tools, directory: &Path, wasm: &Path) -> anyhow::Result<MaybeBuilt> {
     let Some(mut compiler) = wasm_compiler() else {
         return Ok(Err("neither clang with wasm-ld nor zig is installed (apt install clang lld)".to_owned()));
     };
     compiler.args(["-nostdlib", "-ffreestanding", "-O2", "-std=gnu11", "-Wl,--no-entry", "-o"]).arg(wasm);
-    run(compiler.args(c_sources(directory)?))?;
+    tools.run(compiler.args(c_sources(directory)?))?;
     Ok(Ok(wasm.to_owned()))
 }
 

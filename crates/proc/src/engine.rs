@@ -6,9 +6,10 @@
 //!
 //! **Invariant:** a file in the cache is complete: it gets its name when it has been written.
 
-use crate::tools::{find, run};
+use crate::tools::{Tools, find};
 use anyhow::{Context, bail};
 use host::say::complain;
+use host::stop::Stopped;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -54,8 +55,8 @@ struct Compiler {
 /// Returns the engine's file, or the reason why there is none.
 ///
 /// # Errors
-/// Fails if the cache cannot be written.
-pub(crate) fn engine() -> anyhow::Result<Result<PathBuf, String>> {
+/// Fails if the cache cannot be written, or a stop is requested.
+pub(crate) fn engine(tools: &Tools) -> anyhow::Result<Result<PathBuf, String>> {
     let Some(cache) = cache() else {
         return Ok(Err("neither XDG_CACHE_HOME nor HOME says where the JavaScript engine can be kept".to_owned()));
     };
@@ -68,12 +69,13 @@ pub(crate) fn engine() -> anyhow::Result<Result<PathBuf, String>> {
     let work = work.with_context(|| format!("cannot write to {}", cache.display()))?;
     complain("The JavaScript engine for WebAssembly is compiled, once for this machine:\n");
     let begun = Instant::now();
-    match make(work.path()) {
+    match make(tools, work.path()) {
         Ok(made) => {
             fs::rename(&made, &file).with_context(|| format!("cannot write {}", file.display()))?;
             complain(format_args!("  {} after {} s\n", file.display(), begun.elapsed().as_secs()));
             Ok(Ok(file))
         }
+        Err(error) if error.is::<Stopped>() => Err(error),
         Err(error) => Ok(Err(format!("the JavaScript engine cannot be compiled: {error:#}"))),
     }
 }
@@ -92,16 +94,17 @@ fn fingerprint() -> u64 {
 }
 
 /// Compiles the engine in a folder.
-fn make(work: &Path) -> anyhow::Result<PathBuf> {
-    sources(work)?;
+fn make(tools: &Tools, work: &Path) -> anyhow::Result<PathBuf> {
+    sources(tools, work)?;
     let mut compilers = compilers();
     if compilers.is_empty() {
-        compilers.push(download_zig(work)?);
+        compilers.push(download_zig(tools, work)?);
     }
     let mut refused = Vec::new();
     for compiler in compilers {
-        match compile(work, &compiler) {
+        match compile(tools, work, &compiler) {
             Ok(made) => return Ok(made),
+            Err(error) if error.is::<Stopped>() => return Err(error),
             Err(error) => refused.push(format!("{}: {error:#}", compiler.name)),
         }
     }
@@ -109,13 +112,13 @@ fn make(work: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Downloads the sources of QuickJS.
-fn sources(work: &Path) -> anyhow::Result<()> {
+fn sources(tools: &Tools, work: &Path) -> anyhow::Result<()> {
     complain(format_args!("  download of QuickJS, {SOURCES_URL}\n"));
     let Some(node) = find("node") else { bail!("node is not installed") };
     let archive = work.join("sources.tar.gz");
     let mut download = Command::new(node);
-    run(download.args(["-e", DOWNLOAD, SOURCES_URL, SOURCES_SHA256]).arg(&archive))?;
-    run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(work)).map(drop)
+    tools.run(download.args(["-e", DOWNLOAD, SOURCES_URL, SOURCES_SHA256]).arg(&archive))?;
+    tools.run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(work)).map(drop)
 }
 
 /// Returns the compilers of this machine, the likeliest first.
@@ -134,19 +137,24 @@ fn zig(path: PathBuf) -> Compiler {
     Compiler { name: "zig", command: vec![path, "cc".into()], flags: &["-target", "wasm32-freestanding"] }
 }
 
-fn download_zig(work: &Path) -> anyhow::Result<Compiler> {
+fn download_zig(tools: &Tools, work: &Path) -> anyhow::Result<Compiler> {
     complain(format_args!("  download of a compiler, {ZIG} (100 MB; removed afterwards)\n"));
     let Some(python) = find("python3") else {
         bail!("there is neither clang with wasm-ld, nor zig, nor python3 whose pip could install zig");
     };
     let folder = work.join("zig");
     let mut pip = Command::new(python);
-    run(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]).arg(&folder).arg(ZIG))
+    tools
+        .run(
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+                .arg(&folder)
+                .arg(ZIG),
+        )
         .context("neither clang with wasm-ld nor zig is installed, and pip cannot install zig")?;
     Ok(zig(folder.join("ziglang/zig")))
 }
 
-fn compile(work: &Path, compiler: &Compiler) -> anyhow::Result<PathBuf> {
+fn compile(tools: &Tools, work: &Path, compiler: &Compiler) -> anyhow::Result<PathBuf> {
     complain(format_args!("  compilation by {}, half a minute\n", compiler.name));
     let (program, first) = compiler.command.split_first().context("a command has a program")?;
     let glue = work.join("engine.c");
@@ -160,6 +168,6 @@ fn compile(work: &Path, compiler: &Compiler) -> anyhow::Result<PathBuf> {
     command.args(FILES.map(|file| package.join(format!("quickjs/{file}.c")))).arg(library.join("lib/libc.a"));
     // Zig keeps what it has compiled, which nobody asks for again.
     let kept = work.join("kept");
-    run(command.env("ZIG_GLOBAL_CACHE_DIR", &kept).env("ZIG_LOCAL_CACHE_DIR", &kept))?;
+    tools.run(command.env("ZIG_GLOBAL_CACHE_DIR", &kept).env("ZIG_LOCAL_CACHE_DIR", &kept))?;
     Ok(made)
 }

@@ -42,23 +42,25 @@ mod tools;
 mod transcript;
 mod typescript;
 
-pub use arguments::{BuildArguments, DeployArguments, NewArguments, ProcCommand, TestArguments};
+pub use arguments::{BuildArguments, DeployArguments, LoadArguments, NewArguments, ProcCommand, TestArguments};
 pub use build::{BuiltArtifact, BuiltModule, build};
 pub use language::Language;
 pub use template::create;
+pub use tools::Tools;
 
 use anyhow::Context;
 use host::refusal::Refusal;
 use host::say::say;
 use host::stop::Stop;
 use project::Project;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Runs a command.
 ///
 /// # Errors
 /// Fails with a [`Refusal`] for a folder that is no project, and a URL that is none; if code cannot be built, a
-/// statement fails, or a test does not give what is expected.
+/// statement fails, or a test does not give what is expected; with [`host::stop::Stopped`] after Ctrl-C.
 pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
     match command {
         ProcCommand::New(arguments) => {
@@ -68,25 +70,29 @@ pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
         }
         ProcCommand::Build(arguments) => {
             let project = Project::open(&arguments.directory)?;
-            say(build::build(&project.directory)?)
+            say(build::build(&project.directory, &tools(&arguments.loading, stop))?)
         }
         ProcCommand::Deploy(arguments) => {
             let target = top::Target::new(arguments.url.as_deref(), |name| std::env::var(name).ok());
             let tls = wire::tls::client::unverified().context("encryption")?;
             let target = target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls);
             let project = Project::open(&arguments.directory)?;
-            let built = build::build(&project.directory)?;
+            let built = build::build(&project.directory, &tools(&arguments.loading, stop))?;
             say(&built)?;
             let notices = runtime()?.block_on(deploy::deploy(&target, &project, &built))?;
             say(format_args!("{notices}Deployed module \"{}\" to {target}.\n", built.name))
         }
         ProcCommand::Test(arguments) => {
             let project = Project::open(&arguments.directory)?;
-            let built = build::build(&project.directory)?;
+            let built = build::build(&project.directory, &tools(&arguments.loading, stop))?;
             say(&built)?;
             runtime()?.block_on(suite::test(&project, &built, arguments.update, stop))
         }
     }
+}
+
+fn tools(loading: &LoadArguments, stop: &Stop) -> Tools {
+    Tools::new(stop, Duration::from_secs(loading.load_limit.into()))
 }
 
 fn runtime() -> anyhow::Result<Runtime> {

@@ -90,6 +90,18 @@ pub(crate) fn modules(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns true if a text has a routine with this `LANGUAGE`.
+pub(crate) fn has_language(text: &str, language: &str) -> bool {
+    let named = |token: Token| match token.lexeme {
+        Lexeme::Text | Lexeme::EscapeText | Lexeme::DollarText => value::string(text, token).ok(),
+        _ => value::name(text, token).ok().map(|(name, _)| name.into()),
+    };
+    tokens(text).windows(2).any(|window| match window {
+        [word, name] => word.lexeme == Lexeme::Keyword(Keyword::Language) && named(*name).as_deref() == Some(language),
+        _ => false,
+    })
+}
+
 /// Returns a name in quotes.
 pub(crate) fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -127,6 +139,14 @@ mod tests {
         let text = "CREATE PROCEDURE p() LANGUAGE wasm AS 'bank', 'p'; -- AS 'no', 'no'\n\
                     CREATE FUNCTION f() RETURNS int LANGUAGE exec AS $$b'k$$, 'f'; SELECT 'x' AS y, 'z'";
         assert_eq!(modules(text), ["bank", "b'k"]);
+    }
+
+    #[test]
+    fn languages_are_found_in_signatures() {
+        for text in ["LANGUAGE Wasm AS 'm', 'f'", "language 'wasm'", "LANGUAGE exec; CREATE LANGUAGE \"wasm\""] {
+            assert!(has_language(text, "wasm"), "{text}");
+        }
+        assert!(!has_language("LANGUAGE exec -- LANGUAGE wasm\n 'LANGUAGE wasm'", "wasm"));
     }
 
     #[test]

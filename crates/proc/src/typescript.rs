@@ -2,7 +2,7 @@
 
 use crate::engine::engine;
 use crate::sections::{MANIFEST, with_memory};
-use crate::tools::run;
+use crate::tools::{Failed, Tools};
 use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,25 +38,34 @@ function requireFrom(folder) {
 requireFrom([])("./main");
 "#;
 
+/// What is told of a program that fails in the engine.
+const NOT_LOADED: &str = "the code cannot be loaded in WebAssembly";
+
 /// Program for Node.js that loads a script into the engine, and takes the engine's memory.
 const LOAD: &str = include_str!("../../../sdk/typescript/engine/load.js");
 
 /// Writes a WebAssembly module of the engine that has evaluated a program. Returns the reason if there is no engine, or
-/// the program fails in it.
+/// the program fails in it and nobody wants a module.
 ///
 /// # Errors
-/// Fails if a file cannot be read or written.
-pub(crate) fn wasm(program: &str, file: &Path) -> anyhow::Result<Result<PathBuf, String>> {
-    let engine = match engine()? {
+/// Fails if a file cannot be read or written, if the program does not end, and if it fails and is wanted.
+pub(crate) fn wasm(
+    tools: &Tools,
+    program: &str,
+    file: &Path,
+    is_wanted: bool,
+) -> anyhow::Result<Result<PathBuf, String>> {
+    let engine = match engine(tools)? {
         Ok(engine) => engine,
         Err(reason) => return Ok(Err(reason)),
     };
     let (script, memory) = (file.with_extension("js"), file.with_extension("memory"));
     fs::write(&script, program).with_context(|| format!("cannot write {}", script.display()))?;
-    let loaded = run(Command::new("node").args(["-e", LOAD]).arg(&engine).arg(&script).arg(&memory));
+    let loaded = tools.load(Command::new("node").args(["-e", LOAD]).arg(&engine).arg(&script).arg(&memory));
     let manifest = match loaded {
         Ok(manifest) => manifest,
-        Err(error) => return Ok(Err(format!("the code cannot be loaded: {error}"))),
+        Err(error) if error.is::<Failed>() && !is_wanted => return Ok(Err(format!("{NOT_LOADED}: {error}"))),
+        Err(error) => return Err(error.context(NOT_LOADED)),
     };
     let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     let module = with_memory(&read(&engine)?, &read(&memory)?, (MANIFEST, &manifest));

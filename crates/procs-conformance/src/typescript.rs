@@ -1,7 +1,7 @@
 //! The suite's module in TypeScript.
 
 use crate::build::run;
-use proc::{BuiltModule, Language};
+use proc::{BuiltModule, Language, Tools};
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -39,5 +39,5 @@ pub fn typescript(folder: &Path) -> io::Result<BuiltModule> {
     proc::create(&project, Language::TypeScript).map_err(io::Error::other)?;
     symlink(compiler, project.join("node_modules"))?;
     fs::write(project.join("main.ts"), CODE)?;
-    proc::build(&project).map_err(io::Error::other)
+    proc::build(&project, &Tools::default()).map_err(io::Error::other)
 }

@@ -103,7 +103,7 @@ pub fn typescript() -> anyhow::Result<String> {
     let project = folder.path().join(TYPESCRIPT);
     proc::create(&project, proc::Language::TypeScript)?;
     std::fs::write(project.join("main.ts"), TYPESCRIPT_CODE)?;
-    let built = proc::build(&project)?;
+    let built = proc::build(&project, &proc::Tools::default())?;
     let missing = || anyhow::anyhow!("{built}");
     let wasm = hex(&built.artifact(procs::ArtifactKind::Wasm).ok_or_else(missing)?.bytes);
     let manifest = &built.manifest;

@@ -2,7 +2,7 @@
 
 use crate::engine::Tables;
 use crate::host::{CHANNELS, Worker};
-use proc::{BuiltModule, Language};
+use proc::{BuiltModule, Language, Tools};
 use procs::{ArtifactKind, Channel, Manifest};
 use statement::error::SqlResult;
 use std::path::Path;
@@ -43,6 +43,12 @@ fn check_bank(program: &Path) {
         assert_eq!(told(error), ("P0001", "the balance is too low".to_owned()));
         let error = invoke(&mut worker, &mut tables, 0, &[&ints([1, 9, 1])]).expect_err("no account");
         assert_eq!(told(error), ("P0002", "an account does not exist".to_owned()));
+        for at in 0..3 {
+            let mut arguments = ints([1, 2, 1]);
+            arguments[at] = Datum::Null;
+            let error = invoke(&mut worker, &mut tables, 0, &[&arguments]).expect_err("NULL");
+            assert_eq!(told(error), ("22004", "payer, payee and amount must not be null".to_owned()));
+        }
         let error = invoke(&mut worker, &mut tables, 7, &[&[]]).expect_err("no entry");
         assert_eq!(error.state().0, "39000");
         let amounts: Vec<[Datum; 1]> = (0..1_023).map(|at| ints([at])).chain([[Datum::Null]]).collect();
@@ -62,7 +68,7 @@ fn built(language: Language) -> (tempfile::TempDir, BuiltModule) {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().join("shop");
     proc::create(&directory, language).expect("a project");
-    let built = proc::build(&directory).expect("artifacts");
+    let built = proc::build(&directory, &Tools::default()).expect("artifacts");
     let manifest = Manifest::parse(&built.manifest).expect("a manifest");
     assert_eq!((&*built.name, manifest.entries), ("shop", vec!["transfer".to_owned(), "fee".to_owned()]));
     (folder, built)
@@ -111,4 +117,79 @@ fn a_project_in_typescript_runs_where_its_compiler_is_installed() {
     if std::process::Command::new("tsc").arg("--version").output().is_ok_and(|output| output.status.success()) {
         check_language(Language::TypeScript);
     }
+}
+
+/// Builds the example in Python with a line more, before the one that runs the module.
+fn python_with(line: &str, tools: &Tools) -> anyhow::Result<BuiltModule> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("shop");
+    proc::create(&directory, Language::Python).expect("a project");
+    let code = directory.join("main.py");
+    let text = std::fs::read_to_string(&code).expect("code");
+    std::fs::write(&code, text.replace("\novertake.main()", &format!("\n{line}\novertake.main()"))).expect("code");
+    proc::build(&directory, tools)
+}
+
+#[test]
+fn code_that_does_not_end_is_not_waited_for() {
+    let tools = Tools::new(&host::stop::Stop::default(), std::time::Duration::from_secs(1));
+    let error = python_with("while True: pass", &tools).expect_err("it does not end");
+    let expected = "the project's code has not ended 1 s after its start, and was stopped (--load-limit)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_name_is_one_word_and_used_once() {
+    for (line, expected) in [
+        ("transfer = overtake.function(transfer)", "more than one entry is named 'transfer'"),
+        (
+            "overtake.statement('my read', 'SELECT 1')",
+            "'my read' cannot be the name of this statement: a name is one word",
+        ),
+        ("overtake.table('', 'a', ['b'])", "'' cannot be the name of this table: a name is one word"),
+        ("fee.__name__ = 'f\\nentry g'; overtake.function(fee)", "'f\\nentry g' cannot be the name of this entry"),
+    ] {
+        let error = python_with(line, &Tools::default()).expect_err(line).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Builds the example in TypeScript with a line in front of it, and `LANGUAGE` changed.
+fn typescript_with(line: &str, language: &str, tools: &Tools) -> anyhow::Result<BuiltModule> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("shop");
+    proc::create(&directory, Language::TypeScript).expect("a project");
+    for (file, from, to) in [
+        ("main.ts", "// Stored procedures of a bank.", line.to_owned()),
+        ("procedures.sql", "LANGUAGE wasm", format!("LANGUAGE {language}")),
+    ] {
+        let path = directory.join(file);
+        let text = std::fs::read_to_string(&path).expect("a text");
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&path, text.replace(from, &to)).expect("a text");
+    }
+    proc::build(&directory, tools)
+}
+
+#[test]
+fn the_top_level_of_typescript_ends_well_where_its_compiler_is_installed() {
+    if !std::process::Command::new("tsc").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let told = |line: &str, tools: &Tools| format!("{:#}", typescript_with(line, "wasm", tools).expect_err(line));
+    let thrown = "if (Date.now() > 0) throw new Error(\"too late\");";
+    let error = told(thrown, &Tools::default());
+    assert!(error.starts_with("the code cannot be loaded in WebAssembly: node failed"), "{error}");
+    assert!(error.contains("code has no clock in WebAssembly"), "{error}");
+    let error = told("throw new Error(\"never\");", &Tools::default());
+    assert!(error.contains("Error: never"), "{error}");
+    let limited = Tools::new(&host::stop::Stop::default(), std::time::Duration::from_secs(2));
+    let error = told("for (;;) {}", &limited);
+    assert!(error.contains("the project's code has not ended 2 s after its start"), "{error}");
+    let error = told("import { scalar } from \"./overtake\";\nscalar(\"my fee\", () => 1n);", &Tools::default());
+    assert!(error.contains("\"my fee\" cannot be the name of this entry: a name is one word"), "{error}");
+    // A project for Node.js alone may use what WebAssembly lacks.
+    let built = typescript_with("export const BEGUN = Date.now();", "exec", &Tools::default()).expect("a program");
+    let missing = built.missing.iter().find(|(kind, _)| *kind == ArtifactKind::Wasm).map(|(_, reason)| &**reason);
+    assert!(missing.is_some_and(|reason| reason.contains("code has no clock in WebAssembly")), "{built}");
 }
