@@ -99,10 +99,15 @@ impl NetworkThread {
         let once = Mutex::new(Some((port, accept)));
         let begun = move || {
             begun();
-            if let Some((port, accept)) = once.locked_anyway().take()
-                && let Err(error) = xdp::start(port, accept)
-            {
-                tracing::warn!(%error, "AF_XDP cannot be used; clients come by the kernel's TCP only");
+            if let Some((port, accept)) = once.locked_anyway().take() {
+                let (address, queue, mode) = (port.address(), port.queue(), port.mode());
+                let interface = port.interface().to_owned();
+                match xdp::start(port, accept) {
+                    Ok(()) => tracing::info!(interface, queue, %address, %mode, "AF_XDP is in use"),
+                    Err(error) => {
+                        tracing::warn!(%error, "AF_XDP cannot be used; clients come by the kernel's TCP only");
+                    }
+                }
             }
         };
         NetworkThread::start("network xdp".to_owned(), Arc::new(begun), Arc::clone(lent))

@@ -56,6 +56,10 @@ fn xdp_port(text: &str, port: u16) -> Result<PortOptions, OptionError> {
         None => (interface, 0),
     };
     let (address, port) = match words.next().map(|word| (word.parse::<SocketAddrV4>(), word.parse::<Ipv4Addr>())) {
+        Some((Ok(address), _)) if address.port() == 0 => {
+            let why = "port 0 is not supported: give the number that clients connect to, or none to take that of the setting port";
+            return Err(OptionError::new(format!("overtake.listen_xdp: \"{text}\": {why}")));
+        }
         Some((Ok(address), _)) => (Some(*address.ip()), address.port()),
         Some((Err(_), Ok(address))) => (Some(address), port),
         Some((Err(_), Err(_))) => return Err(wrong()),
@@ -214,6 +218,7 @@ mod tests {
             "overtake.listen_xdp=eth0:first",
             "overtake.listen_xdp=eth0 ::1",
             "overtake.listen_xdp=eth0 10.0.0.1 5432",
+            "overtake.listen_xdp=eth0 10.0.0.1:0",
         ] {
             let mut settings = settings.clone();
             read_flag(wrong, &mut settings).expect("a setting");

@@ -59,6 +59,8 @@ pub struct Port {
     pub(crate) connections_max: usize,
     pub(crate) memory: Memory,
     name: String,
+    queue: u32,
+    mode: Mode,
     _counted: Counted,
 }
 
@@ -70,6 +72,16 @@ fn named<R>(what: &str, result: io::Result<R>) -> io::Result<R> {
         };
         io::Error::new(error.kind(), format!("{what}: {error}{denied}"))
     })
+}
+
+/// Returns an error that names the queues of an interface, if this one is not among them.
+fn no_queue(interface: &str, queue: u32) -> Option<io::Error> {
+    let count = system::interface_queues(interface).ok().filter(|count| *count <= queue)?;
+    let has = match count {
+        1 => "one queue, number 0".to_owned(),
+        count => format!("{count} queues, numbers 0 to {}", count.saturating_sub(1)),
+    };
+    Some(io::Error::new(io::ErrorKind::InvalidInput, format!("interface \"{interface}\" has {has}")))
 }
 
 /// Opens something that may still belong to a process that has just ended: the kernel takes a queue back a little later.
@@ -96,6 +108,9 @@ impl Port {
             Some(ip) => ip,
             None => named(&format!("IPv4 address of interface \"{name}\""), system::interface_address(&name))?,
         };
+        if options.port == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "port 0 is no port that clients can connect to"));
+        }
         let (frame_bytes, bytes, mtu) = socket::frame_bytes(system::interface_mtu(&name)?);
         if mtu < MTU_MIN {
             return Err(io::Error::new(
@@ -106,6 +121,11 @@ impl Port {
         let facts = Facts { address: SocketAddrV4::new(ip, options.port), mtu, mss: (mtu - IP_HEADERS) as u16 };
         let _counted = Counted::new(memory, bytes);
         let opened = patiently(|| socket::open(interface, queue, frame_bytes, mode == Mode::Generic));
+        // What is wrong with the queue, the kernel does not say.
+        let opened = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => no_queue(&name, queue).unwrap_or(error),
+            _ => error,
+        });
         let (socket, receiver, mut sender) = named(&format!("AF_XDP socket at queue {queue}"), opened)?;
         if let Some(file) = options.capture {
             let path = file.path.display().to_string();
@@ -114,12 +134,22 @@ impl Port {
         let diversion = patiently(|| Diversion::start(interface, queue, facts.address, &socket, mode));
         let _diversion = named(&format!("interface \"{name}\""), diversion)?;
         let connections_max = options.connections_max;
-        Ok(Port { _diversion, receiver, sender, socket, facts, connections_max, memory, name, _counted })
+        Ok(Port { _diversion, receiver, sender, socket, facts, connections_max, memory, name, queue, mode, _counted })
     }
 
     /// Returns its address.
     pub fn address(&self) -> SocketAddrV4 {
         self.facts.address
+    }
+
+    /// Returns the number of its queue.
+    pub fn queue(&self) -> u32 {
+        self.queue
+    }
+
+    /// Returns the way in which its frames are diverted.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Returns the name of its interface.

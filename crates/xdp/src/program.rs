@@ -4,6 +4,7 @@
 //! attachment lives as long as its descriptor: when the process ends in whichever way, the kernel has the port again.
 
 use crate::system::{self, Bpf, BpfWords};
+use std::fmt;
 use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -54,6 +55,15 @@ pub enum Mode {
     Generic,
     /// By the driver, before the kernel makes anything of a frame.
     Driver,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Generic => "generic",
+            Mode::Driver => "driver",
+        })
+    }
 }
 
 impl Mode {

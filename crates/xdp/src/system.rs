@@ -218,6 +218,31 @@ pub(crate) fn ethtool_off(name: &str, command: u32) -> io::Result<()> {
     ask(name, libc::SIOCETHTOOL as libc::Ioctl, |request| request.ifr_ifru.ifru_data = data.cast()).map(drop)
 }
 
+/// Argument of the kernel's `SIOCETHTOOL` for numbers of queues: the command, four maxima, and the numbers of queues that
+/// receive, that send, that do neither, and that do both.
+type EthtoolChannels = [u32; 9];
+
+/// Number of ethtool's command for [`EthtoolChannels`].
+const GET_CHANNELS: u32 = 0x3c;
+
+/// Returns the number of queues of an interface.
+pub(crate) fn interface_queues(name: &str) -> io::Result<u32> {
+    let mut channels: EthtoolChannels = [0; 9];
+    channels[0] = GET_CHANNELS;
+    let data = &raw mut channels;
+    match ask(name, libc::SIOCETHTOOL as libc::Ioctl, |request| request.ifr_ifru.ifru_data = data.cast()) {
+        Ok(_) => Ok(channels[5].max(channels[6]).saturating_add(channels[8])),
+        // A driver without this command. The folder is that of the network in which /sys was mounted.
+        Err(_) => {
+            let names = std::fs::read_dir(format!("/sys/class/net/{name}/queues"))?;
+            let is_receiving = |entry: &io::Result<std::fs::DirEntry>| {
+                entry.as_ref().is_ok_and(|entry| entry.file_name().as_encoded_bytes().starts_with(b"rx-"))
+            };
+            Ok(u32::try_from(names.filter(is_receiving).count()).unwrap_or(u32::MAX))
+        }
+    }
+}
+
 /// Moves this thread, and those that it will start, into a network of its own, with nothing but a loopback interface.
 pub(crate) fn leave_network() -> io::Result<()> {
     // SAFETY: changes which network the kernel shows to this thread; no memory.

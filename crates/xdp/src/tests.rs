@@ -492,7 +492,9 @@ fn what_cannot_be_opened_says_why() {
     let error = open(PortOptions { interface: "nowhere0".to_owned(), ..options(1) }).unwrap_err();
     assert!(error.to_string().starts_with("interface \"nowhere0\": "), "{error}");
     let error = open(PortOptions { queue: 99, ..options(1) }).unwrap_err();
-    assert!(error.to_string().starts_with("AF_XDP socket at queue 99: "), "{error}");
+    assert!(error.to_string().starts_with("AF_XDP socket at queue 99: interface \"server0\" has "), "{error}");
+    let error = open(PortOptions { port: 0, ..options(1) }).unwrap_err();
+    assert_eq!(error.to_string(), "port 0 is no port that clients can connect to");
     let _first = open(options(1)).unwrap();
     // Another program has the interface.
     let error = open(PortOptions { port: 5433, ..options(1) }).unwrap_err();
