@@ -69,9 +69,6 @@ impl Language {
     /// Returns the reason why programs of the language do not run at a level for which they have an artifact.
     pub(crate) fn refuses(self, level: Level) -> Option<&'static str> {
         match (self, level) {
-            (Language::TypeScript, Level::Process) => {
-                Some("Node looks for the path of its program, which has none there")
-            }
             (Language::Java, Level::Container) => Some("a container does not see all libraries of the virtual machine"),
             (Language::TypeScript | Language::Java | Language::Python, Level::Gvisor | Level::Vm) => {
                 Some("it runs static executables only")
@@ -88,8 +85,10 @@ impl Language {
     pub(crate) fn parameters(self, level: Level) -> &'static str {
         match (self, level) {
             (Language::TypeScript, Level::Wasm) => ", channel = 'direct'",
-            (Language::TypeScript, Level::Container) => ", channel = 'unix_socket', memory_limit = '512MB'",
-            (Language::TypeScript, Level::Native | Level::Process | Level::Gvisor | Level::Vm)
+            (Language::TypeScript, Level::Process | Level::Container) => {
+                ", channel = 'unix_socket', memory_limit = '512MB'"
+            }
+            (Language::TypeScript, Level::Native | Level::Gvisor | Level::Vm)
             | (
                 Language::Rust | Language::AssemblyScript | Language::C | Language::Python | Language::Java,
                 Level::Native | Level::Wasm | Level::Process | Level::Container | Level::Gvisor | Level::Vm,
@@ -102,8 +101,8 @@ impl Language {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
             Language::TypeScript => {
-                "\n-- Node.js needs more memory than the usual 64 MB, cannot use shared memory, and runs in a container\n\
-                 -- only:\n\
+                "\n-- Node.js runs at the levels process and container. It needs more memory than the usual 64 MB, and cannot\n\
+                 -- use shared memory well:\n\
                  -- ALTER PROCEDURE transfer\n\
                  --     SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
             }

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// First line of the program for Node.js.
-pub(crate) const FIRST: &str = "#!/usr/bin/env node\n";
+/// First line of the program for Node.js. A worker's program may be a file without a name, so Node.js must not look for
+/// the path of what it is given.
+pub(crate) const FIRST: &str = "#!/usr/bin/env -S node --preserve-symlinks-main\n";
 
 /// Program that requires modules from the functions in front of it.
 const LOADER: &str = r#"

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             testkit::plain!(procedures::new_projects_pass_their_tests),
             testkit::plain!(procedures::stored_functions_run_as_analytics),
             testkit::plain!(procedures::procedures_end_transactions),
-            testkit::plain!(procedures::typescript_is_the_same_at_both_levels),
+            testkit::plain!(procedures::typescript_is_the_same_at_all_levels),
             testkit::plain!(procedures::a_test_that_fails_shows_the_difference),
             testkit::plain!(hostile::tenants_harm_nobody_at_any_level),
             testkit::plain!(new_order::all_programs_do_the_same),

@@ -417,8 +417,8 @@ ERROR:  0A000: asynchronous code in a stored procedure is not supported
 ";
 
 /// Goal: TypeScript gives the same in WebAssembly and by Node.js. Method: one project with what the language and the
-/// library have, whose output is the expected one at both levels.
-pub fn typescript_is_the_same_at_both_levels() {
+/// library have, whose output is the expected one at all levels.
+pub fn typescript_is_the_same_at_all_levels() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("shop");
     assert!(proc(&["new", "--language", "typescript"], &directory).status.success());
@@ -431,6 +431,7 @@ pub fn typescript_is_the_same_at_both_levels() {
         assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
         for test in tests {
             assert!(shown.contains(&format!("wasm: {test}: ok")), "{shown}");
+            assert!(shown.contains(&format!("process: {test}: ok")), "{shown}");
             if !shown.contains("container: not on this machine") {
                 assert!(shown.contains(&format!("container: {test}: ok")), "{shown}");
             }
