@@ -2,12 +2,13 @@
 
 use crate::gate::runtime;
 use crate::process::{announce, until};
+use anyhow::bail;
 use clap::Args;
 use host::refusal::Refusal;
 use host::stop::Stop;
 use overtake_client::proxy::{Failure, SharedProxy};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Examples of `shared-proxy --help`.
@@ -36,12 +37,27 @@ pub struct SharedProxyArguments {
 /// Serves clients until it is stopped.
 ///
 /// # Errors
-/// Fails with a [`Refusal`] for an address that is in use, or is not the loopback interface's.
+/// Fails with a [`Refusal`] for an address that is in use, or is not the loopback interface's; and if no server answers at
+/// its socket. One that ends later is waited for, as its clients come.
 pub fn run(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
     runtime()?.block_on(serve(arguments, stop))
 }
 
+/// Checks that a server shares memory at this socket.
+async fn reach(server: &Path) -> anyhow::Result<()> {
+    // The connection ends at once, before it has said anything.
+    match overtake_client::connect(server).await {
+        Ok(_) => Ok(()),
+        Err(error) => bail!(
+            "connection to server on socket \"{}\" failed: {error}\n\tIs the server running with --shared {}?",
+            server.display(),
+            server.display()
+        ),
+    }
+}
+
 async fn serve(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
+    reach(&arguments.server).await?;
     let mut proxy = SharedProxy::new(&arguments.server);
     for &address in &arguments.listen {
         if !address.ip().is_loopback() {

@@ -99,3 +99,23 @@ pub fn a_taken_port_is_refused() {
     let message = text(&output.stderr);
     assert!(message.contains(&format!("port {port} is taken")) && message.contains("--port"), "{message}");
 }
+
+/// Goal: a proxy without a server ends at once, and names the socket.
+pub fn a_proxy_without_a_server_is_refused() {
+    let folder = testkit::folder("proxy");
+    let socket = folder.path().join("shared");
+    let path = socket.to_str().unwrap();
+    let start = || run(&["shared-proxy", "--server", path, "--listen", "127.0.0.1:0"]);
+    let output = start();
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "overtake: connection to server on socket \"{path}\" failed: No such file or directory (os error 2)\n\
+         \tIs the server running with --shared {path}?\n"
+    );
+    assert_eq!((text(&output.stderr), text(&output.stdout)), (&*expected, ""));
+    // A socket that nobody listens at any more.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let output = start();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("failed: Connection refused"), "{}", text(&output.stderr));
+}

@@ -74,6 +74,7 @@ fn main() -> ExitCode {
             testkit::plain!(reports::an_urgent_statement_runs_beside_reports),
             testkit::plain!(urgent::urgent_calls_interrupt_queries_that_run_webassembly),
             testkit::plain!(serve::the_log_tells_which_frames_are_diverted),
+            testkit::plain!(command_line::a_proxy_without_a_server_is_refused),
             testkit::plain!(serve::a_hangup_reloads_the_settings),
             testkit::plain!(histories::serializable_histories_have_no_cycle_on_either_path),
             testkit::plain!(serve::a_report_survives_a_closed_pipe_and_a_full_disk),
