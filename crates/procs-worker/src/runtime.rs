@@ -268,8 +268,7 @@ impl Runtime for WorkerRuntime {
 
     fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
         if let Availability::Missing(reason) = &self.availability {
-            let what = format!("isolation level \"{}\" on this machine", self.level);
-            return Err(SqlError::unsupported(what).detail(reason.clone()));
+            return Err(procs::missing_level(self.level, reason));
         }
         if artifact.kind() != self.level.artifact() {
             return Err(ends::not_loadable("it is no artifact of this level"));

@@ -42,4 +42,4 @@ pub use level::{ArtifactKind, Channel, Level};
 pub use manifest::Manifest;
 pub use native::{NativeCall, NativeModule};
 pub use runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime, Tenant};
-pub use runtimes::Runtimes;
+pub use runtimes::{Runtimes, missing_level};

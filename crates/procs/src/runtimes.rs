@@ -6,7 +6,7 @@ use crate::level::{ArtifactKind, Level};
 use crate::native::NativeRuntime;
 use crate::runtime::{Artifact, Availability, Program, Runtime, Tenant};
 use locked::{Locked, LockedResult};
-use statement::error::{SqlError, SqlResult};
+use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -127,8 +127,8 @@ impl Runtimes {
     pub fn program(&self, level: Level, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
         let runtime = match (self.runtime(level), self.availability(level)) {
             (Some(runtime), Availability::Ready) => runtime,
-            (_, Availability::Missing(reason)) => return Err(missing(level, &reason)),
-            (None, Availability::Ready) => return Err(missing(level, "it is not part of this server")),
+            (_, Availability::Missing(reason)) => return Err(missing_level(level, &reason)),
+            (None, Availability::Ready) => return Err(missing_level(level, "it is not part of this server")),
         };
         let key = (level, artifact.digest());
         let loading = loop {
@@ -181,13 +181,14 @@ impl Runtime for MissingRuntime {
     }
 
     fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
-        Err(missing(self.level, &self.reason))
+        Err(missing_level(self.level, &self.reason))
     }
 }
 
-/// Returns the error for a level that cannot run here.
-fn missing(level: Level, reason: &str) -> SqlError {
-    SqlError::unsupported(format!("isolation level \"{level}\" on this machine"))
+/// Returns the error for a level that cannot run here, for a reason.
+pub fn missing_level(level: Level, reason: &str) -> SqlError {
+    let message = format!("isolation level \"{level}\" is not available on this machine");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         .detail(reason)
         .hint("The view overtake.isolation_levels lists the levels that this server can run.")
 }

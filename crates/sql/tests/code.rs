@@ -364,6 +364,10 @@ fn limits_end_a_call() {
         ),
         ("alter function plus set (memory_limit = '8MB')", "0A000 a memory limit of native code is not supported"),
         (
+            "alter function plus set (memory_limit = '8MB', isolation = 'wasm')",
+            "0A000 isolation level \"wasm\" for module \"plain\" is not supported",
+        ),
+        (
             "alter function plus set (memory_limit = '1MB')",
             "22023 1024 kB is outside the valid range for parameter \"memory_limit\" (4096 kB .. 2097152 kB)",
         ),

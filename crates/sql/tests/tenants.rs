@@ -89,6 +89,17 @@ fn which(admin: &mut Session, role: &str) -> i32 {
     }
 }
 
+/// Goal: the error for a level without an artifact comes before what that level would refuse.
+#[test]
+fn a_missing_artifact_is_told_first() {
+    let (_opened, mut admin) = begin();
+    let alter = "alter function which() set (isolation = 'native', memory_limit = '8MB')";
+    let error = support::run(&mut admin, alter).unwrap_err();
+    assert_eq!(error.message(), "isolation level \"native\" for module \"m\" is not supported");
+    let error = support::run(&mut admin, "alter function which() set (isolation = 'vm')").unwrap_err();
+    assert_eq!(error.message(), "isolation level \"vm\" for module \"m\" is not supported");
+}
+
 #[test]
 fn instances_are_of_one_tenant() {
     let (opened, mut admin) = begin();

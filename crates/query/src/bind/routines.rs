@@ -128,7 +128,7 @@ impl Binder<'_> {
             Choice::Nothing => return Err(self.no_routine(call, &given, style, false)),
         };
         let routine = Arc::clone(candidate.routine);
-        check_kind(&routine, style)?;
+        self.check_kind(call, &given, &routine, style)?;
         let note = || NameTarget::Routine { oid: routine.oid, name: self.qualified_routine(&routine) };
         self.note(call.name.span(), note);
         let arguments = self.values_of_parameters(&candidate, style, given)?;
@@ -155,15 +155,29 @@ impl Binder<'_> {
         arguments.iter().map(|argument| self.expr(&argument.value, scope)).collect()
     }
 
+    /// Checks that a call is of the routine's kind. As in PostgreSQL, the error names the types that are given.
+    ///
+    /// # Errors
+    /// `42809`
+    fn check_kind(&self, call: &FunctionCall, given: &[Typed], routine: &Routine, style: CallStyle) -> SqlResult<()> {
+        let wrong = |what: &str, hint: &str| {
+            let message = format!("{} is {what}", signature(call, given));
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint);
+            Err(self.at_name(error, &call.name))
+        };
+        match (style, routine.kind) {
+            (CallStyle::Function, RoutineKind::Function) | (CallStyle::Procedure, RoutineKind::Procedure) => Ok(()),
+            (CallStyle::Function, RoutineKind::Procedure) => wrong("a procedure", "To call a procedure, use CALL."),
+            (CallStyle::Procedure, RoutineKind::Function) => {
+                wrong("not a procedure", "To call a function, use SELECT.")
+            }
+        }
+    }
+
     /// Returns the error for a call that no routine fits, or several fit equally.
     fn no_routine(&self, call: &FunctionCall, given: &[Typed], style: CallStyle, has_several: bool) -> SqlError {
-        let argument = |(argument, typed): (&Argument, &Typed)| match &argument.name {
-            Some(name) => format!("{name} => {}", typed.kind.kind.name()),
-            None => typed.kind.kind.name(),
-        };
-        let arguments: Vec<String> = call.arguments.iter().zip(given).map(argument).collect();
         let word = if style == CallStyle::Procedure { "procedure" } else { "function" };
-        let written = format!("{word} {}({})", call.name, arguments.join(", "));
+        let written = format!("{word} {}", signature(call, given));
         let error = match has_several {
             true => SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("{written} is not unique"))
                 .hint(format!("Could not choose a best candidate {word}. You might need to add explicit type casts.")),
@@ -401,17 +415,12 @@ fn chosen<'c>(given: &[Kind], built_in: &[Vec<Kind>], mut candidates: Vec<Candid
     }
 }
 
-/// # Errors
-/// `42809` if the routine cannot be called in this way.
-fn check_kind(routine: &Routine, style: CallStyle) -> SqlResult<()> {
-    let wrong = |message: String, hint: &str| Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
-    match (style, routine.kind) {
-        (CallStyle::Function, RoutineKind::Function) | (CallStyle::Procedure, RoutineKind::Procedure) => Ok(()),
-        (CallStyle::Function, RoutineKind::Procedure) => {
-            wrong(format!("{} is a procedure", routine.signature()), "To call a procedure, use CALL.")
-        }
-        (CallStyle::Procedure, RoutineKind::Function) => {
-            wrong(format!("{} is not a procedure", routine.signature()), "To call a function, use SELECT.")
-        }
-    }
+/// Returns a call with the types of its arguments.
+fn signature(call: &FunctionCall, given: &[Typed]) -> String {
+    let argument = |(argument, typed): (&Argument, &Typed)| match &argument.name {
+        Some(name) => format!("{name} => {}", typed.kind.kind.name()),
+        None => typed.kind.kind.name(),
+    };
+    let arguments: Vec<String> = call.arguments.iter().zip(given).map(argument).collect();
+    format!("{}({})", call.name, arguments.join(", "))
 }

@@ -9,7 +9,7 @@ use crate::context::no_module;
 use catalog::acl::Privileges;
 use catalog::rights::not_owner;
 use catalog::{Language, Module, Routine};
-use procs::{Artifact, ArtifactKind, Level, Manifest};
+use procs::{Artifact, ArtifactKind, Level, Limits, Manifest};
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{CreateModule, DropModules, OwnModule};
@@ -222,6 +222,9 @@ fn check_code(routine: &Routine, module: &Module) -> SqlResult<()> {
     match routine.level() {
         Some((level, _)) if module.artifact(level.artifact()).is_none() => {
             Err(crate::context::no_artifact(&module.name, level))
+        }
+        Some((Level::Native, _)) if routine.isolation.limits.memory != Limits::default().memory => {
+            Err(SqlError::unsupported("a memory limit of native code"))
         }
         Some(_) | None => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! **Invariant:** a channel is one of its level's, and no limit is 0.
 
 use catalog::{Isolation, Routine};
-use procs::{Channel, Level, Limits};
+use procs::{Channel, Level};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::time::Duration;
 use syntax::ast::{Name, StorageParameter};
@@ -93,9 +93,6 @@ fn check(routine: &Routine) -> SqlResult<()> {
             .detail("Isolation applies to code of modules only: SQL reaches nothing but the database."));
     };
     let level = routine.isolation.level.unwrap_or(own);
-    if level == Level::Native && routine.isolation.limits.memory != Limits::default().memory {
-        return Err(SqlError::unsupported("a memory limit of native code"));
-    }
     let Some(channel) = routine.isolation.channel else { return Ok(()) };
     if level.channels().contains(&channel) {
         return Ok(());
