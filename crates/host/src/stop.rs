@@ -85,7 +85,7 @@ pub struct Stopped;
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("stopped before the run finished; no report was written")
+        f.write_str("stopped before the run finished")
     }
 }
 

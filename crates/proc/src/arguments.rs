@@ -20,7 +20,7 @@ pub enum ProcCommand {
 /// Arguments of `proc new`.
 #[derive(Args, Clone, Debug)]
 pub struct NewArguments {
-    /// Folder to create. Its name becomes the name of the module.
+    /// Folder to create. Its name becomes the name of the module, in small letters, digits and underscores.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
     /// Language of the code.

@@ -64,9 +64,10 @@ use tokio::runtime::{Builder, Runtime};
 pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
     match command {
         ProcCommand::New(arguments) => {
-            template::create(&arguments.directory, arguments.language)?;
+            let name = template::create(&arguments.directory, arguments.language)?;
             let directory = arguments.directory.display();
-            say(format_args!("Wrote {directory}. Next: overtake proc test {directory}\n"))
+            let renamed = template::renamed(&arguments.directory, &name);
+            say(format_args!("Wrote {directory}. Next: overtake proc test {directory}\n{renamed}"))
         }
         ProcCommand::Build(arguments) => {
             let project = Project::open(&arguments.directory)?;

@@ -56,11 +56,11 @@ fn files(language: Language) -> [&'static [TemplateFile]; 2] {
     }
 }
 
-/// Writes a project into a new folder, or an empty one.
+/// Writes a project into a new folder, or an empty one. Returns the name of its module.
 ///
 /// # Errors
 /// Fails with a [`Refusal`] if the folder has files.
-pub fn create(directory: &Path, language: Language) -> anyhow::Result<()> {
+pub fn create(directory: &Path, language: Language) -> anyhow::Result<String> {
     if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Refusal::new(format!("{} is not empty", directory.display())).into());
     }
@@ -69,7 +69,8 @@ pub fn create(directory: &Path, language: Language) -> anyhow::Result<()> {
     for (path, text) in all {
         write(&directory.join(path), &adapted(path, text, &name, language))?;
     }
-    write(&directory.join(".gitignore"), "/build\n/node_modules\n/target\n__pycache__\n")
+    write(&directory.join(".gitignore"), "/build\n/node_modules\n/target\n__pycache__\n")?;
+    Ok(name)
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
@@ -96,10 +97,26 @@ fn adapted(path: &str, text: &str, name: &str, language: Language) -> String {
     }
 }
 
+/// Returns what is told of a module's name, if it is not that of the folder.
+pub(crate) fn renamed(directory: &Path, name: &str) -> String {
+    let folder = folder_name(directory);
+    if folder == name {
+        return String::new();
+    }
+    format!(
+        "The module is named \"{name}\", not \"{folder}\": its name consists of small letters, digits and underscores, \
+         and begins with a letter.\n"
+    )
+}
+
+fn folder_name(directory: &Path) -> String {
+    let full = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    full.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Returns the name of a folder as the name of a module and of a package.
 fn module_name(directory: &Path) -> String {
-    let full = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    let name = full.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = folder_name(directory).to_lowercase();
     let name: String = name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect();
     if name.starts_with(|sign: char| sign.is_ascii_lowercase()) { name } else { format!("m{name}") }
 }
@@ -112,6 +129,8 @@ mod tests {
     fn the_folder_names_the_module() {
         for (directory, name) in [("shop", "shop"), ("a/My-Shop.2/", "my_shop_2"), ("7", "m7"), ("a/ä", "m_")] {
             assert_eq!(module_name(Path::new(directory)), name);
+            let told = renamed(Path::new(directory), name);
+            assert_eq!(told.contains(&format!("The module is named \"{name}\", not ")), directory != name, "{told}");
         }
     }
 

@@ -453,3 +453,34 @@ pub fn typescript_is_the_same_at_all_levels() {
     }
     check(&["all"]);
 }
+
+/// Goal: SIGTERM and Ctrl-C end a build whose code does not end, and that code.
+pub fn a_build_ends_at_once_when_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("My-Shop");
+    let output = proc(&["new", "--language", "python"], &directory);
+    let told = "The module is named \"my_shop\", not \"My-Shop\"";
+    assert!(output.status.success() && text(&output.stdout).contains(told), "{output:?}");
+    let begun = folder.path().join("begun");
+    let code = format!("import os\nopen({begun:?}, 'w').write(str(os.getpid()))\nwhile True: pass\n");
+    std::fs::write(directory.join("main.py"), code).unwrap();
+    for signal in ["-TERM", "-INT"] {
+        let mut program = overtake().args(["proc", "build"]).arg(&directory).spawn().map(crate::Program).unwrap();
+        let number = loop {
+            match std::fs::read_to_string(&begun) {
+                Ok(number) if !number.is_empty() => break number,
+                _ => assert!(program.0.try_wait().unwrap().is_none(), "it has ended"),
+            }
+            std::thread::yield_now();
+        };
+        let sent = std::process::Command::new("kill").args([signal, &program.0.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        // The limit of time is 60 s.
+        let asked = std::time::Instant::now();
+        assert_eq!(program.0.wait().unwrap().code(), Some(130), "{signal}");
+        assert!(asked.elapsed() < std::time::Duration::from_secs(30));
+        let state = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "the code still runs: {state}");
+        std::fs::remove_file(&begun).unwrap();
+    }
+}
