@@ -8,7 +8,7 @@
 #error "the library is for little-endian machines"
 #endif
 
-enum { GET = 1, PUT, DELETE, SCAN, NEXT, CLOSE, EXECUTE, NOTICE, RAISE, EMIT, COMMIT, ROLLBACK };
+enum { GET = 1, PUT, DELETE, SCAN, NEXT, CLOSE, EXECUTE, NOTICE, RAISE, EMIT, COMMIT, ROLLBACK, QUERY };
 enum { ROWS_HEAD = 6, EMIT_BYTES = 64 << 10 };
 
 /* Bytes that are written. */
@@ -280,6 +280,12 @@ void ot_add_execute(uint16_t statement, uint16_t count, const ot_value *paramete
     put_values(&request, count, parameters);
 }
 
+void ot_add_query(uint16_t statement, uint16_t count, const ot_value *parameters) {
+    put_u8(&request, QUERY);
+    put_u16(&request, statement);
+    put_values(&request, count, parameters);
+}
+
 void ot_add_notice(unsigned level, const char *message) {
     put_u8(&request, NOTICE);
     put_u8(&request, (uint8_t)level);
@@ -312,13 +318,13 @@ uint32_t ot_read_cursor(void) {
     return value;
 }
 
-static void read_values(unsigned count, ot_value *columns) {
+void ot_read_values(unsigned count, ot_value *columns) {
     for (unsigned at = 0; at < count; at++) columns[at] = take_value(&answer, answer_end);
 }
 
 bool ot_read_row(unsigned count, ot_value *columns) {
     bool is_found = ot_read_bool();
-    if (is_found) read_values(count, columns);
+    if (is_found) ot_read_values(count, columns);
     return is_found;
 }
 
@@ -327,6 +333,21 @@ bool ot_read_executed(uint64_t *rows, uint32_t *cursor) {
     bool has_rows = ot_read_bool();
     if (has_rows) *cursor = ot_read_cursor();
     return has_rows;
+}
+
+uint32_t ot_read_queried(uint64_t *rows) {
+    uint32_t count;
+    uint16_t width;
+    take(&answer, answer_end, rows, 8);
+    take(&answer, answer_end, &count, 4);
+    take(&answer, answer_end, &width, 2);
+    return count;
+}
+
+bool ot_read_rest(uint32_t *cursor) {
+    bool is_over = ot_read_bool();
+    if (!is_over) *cursor = ot_read_cursor();
+    return !is_over;
 }
 
 bool ot_fetch(uint32_t cursor, unsigned count, ot_value *columns) {
@@ -342,7 +363,7 @@ bool ot_fetch(uint32_t cursor, unsigned count, ot_value *columns) {
     take(&answer, answer_end, &width, 2);
     if (rows == 0) return false;
     if (width != count) ot_raise("42703", "the cursor has another number of columns", NULL);
-    read_values(count, columns);
+    ot_read_values(count, columns);
     return true;
 }
 

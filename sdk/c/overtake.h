@@ -116,6 +116,7 @@ void ot_add_put(uint16_t table, unsigned flags, uint16_t count, const ot_value *
 void ot_add_delete(uint16_t table, uint16_t count, const ot_value *key);                 /* ot_read_bool */
 void ot_add_scan(uint16_t table, unsigned flags, uint16_t count, const ot_value *prefix); /* ot_read_cursor */
 void ot_add_execute(uint16_t statement, uint16_t count, const ot_value *parameters);     /* ot_read_executed */
+void ot_add_query(uint16_t statement, uint16_t count, const ot_value *parameters);       /* ot_read_queried */
 void ot_add_notice(unsigned level, const char *message); /* nothing; 0 debug, 1 log, 2 info, 3 notice, 4 warning */
 void ot_add_close(uint32_t cursor);                      /* nothing */
 /* The end of the transaction, after which another begins and cursors are closed: nothing. Only in a procedure that CALL runs
@@ -130,6 +131,12 @@ bool ot_read_bool(void);
 uint32_t ot_read_cursor(void);
 /* Reads the result of a statement. Returns true if it has rows, over which a cursor is open. */
 bool ot_read_executed(uint64_t *rows, uint32_t *cursor);
+/* Reads the beginning of a query's result: the rows that it has changed or returned. Returns the number of rows that
+ * have come with the answer. Read each of them by ot_read_values, and what is behind them by ot_read_rest. */
+uint32_t ot_read_queried(uint64_t *rows);
+void ot_read_values(unsigned count, ot_value *columns);
+/* Returns true if rows are left, over which a cursor is open. */
+bool ot_read_rest(uint32_t *cursor);
 
 /* Fetches the next row of a cursor into columns. Returns false after the last. It makes a call of its own. */
 bool ot_fetch(uint32_t cursor, unsigned count, ot_value *columns);

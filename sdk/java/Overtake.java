@@ -166,7 +166,8 @@ final class Overtake {
     /** Checks a name of the manifest: it is one word, and the only one of its kind. */
     private String named(String kind, String name) {
         if (name.isEmpty() || name.chars().anyMatch(Character::isWhitespace)) {
-            throw new IllegalArgumentException("\"" + name + "\" cannot be the name of this " + kind + ": a name is one word");
+            String told = "\"" + name + "\" cannot be the name of this " + kind + ": a name is one word";
+            throw new IllegalArgumentException(told);
         }
         String line = kind + " " + name;
         if (!names.add(line)) {
@@ -552,6 +553,18 @@ final class Overtake {
             });
         }
 
+        /** Executes a statement of the manifest. Its rows come with the answer, as far as they fit it. */
+        Cursor query(Statement statement, Object... parameters) {
+            Writer data = new Writer().u8(13).u16(statement.number()).values(parameters);
+            return call(data, reader -> {
+                reader.i64();
+                List<Row> rows = reader.rows();
+                Cursor cursor = reader.u8() == 1 ? new Cursor(owner()) : new Cursor(owner(), reader.u32());
+                cursor.rows.addAll(rows);
+                return cursor;
+            });
+        }
+
         /**
          * Commits the transaction, and begins another. Cursors are closed. Only in a procedure that CALL runs outside a
          * transaction block.
@@ -640,7 +653,7 @@ final class Overtake {
 
     /**
      * Calls that the database makes at once. The methods return null; {@link #run} returns their answers, in order: a
-     * Row or null, Boolean, Cursor, Executed, and null for put, insert and notice.
+     * Row or null, Boolean, Cursor (of scans and queries), Executed, and null for put, insert and notice.
      */
     static final class Batch extends Calls {
         private final Call call;
@@ -688,6 +701,12 @@ final class Overtake {
             this.number = number;
         }
 
+        /** Makes a cursor that has no more rows than it is given. */
+        private Cursor(Call call) {
+            this(call, 0);
+            isOver = true;
+        }
+
         @Override
         public boolean hasNext() {
             while (rows.isEmpty() && !isOver) {
@@ -711,9 +730,9 @@ final class Overtake {
 
         /** Closes the cursor. The end of the invocation does so, too. */
         void close() {
+            rows.clear();
             if (isOver) return;
             isOver = true;
-            rows.clear();
             call.exchange(new Writer().u8(6).u32(number));
         }
     }

@@ -335,8 +335,8 @@ class _Result:
 class Cursor:
     """Cursor over rows: an iterator, which fetches in packets. Other calls may be made meanwhile."""
 
-    def __init__(self, call, number):
-        self._call, self._number, self._rows, self._over = call, number, collections.deque(), False
+    def __init__(self, call, number, rows=(), over=False):
+        self._call, self._number, self._rows, self._over = call, number, collections.deque(rows), over
 
     def __iter__(self):
         return self
@@ -352,9 +352,9 @@ class Cursor:
 
     def close(self):
         """Closes the cursor. The end of the invocation does so, too."""
+        self._rows.clear()
         if not self._over:
             self._over = True
-            self._rows.clear()
             self._call._exchange(struct.pack("<BI", 6, self._number))
 
 
@@ -394,6 +394,16 @@ class _Calls:
 
         return self._call(data, read)
 
+    def _query(self, statement, parameters, rows_of):
+        data = struct.pack("<BH", 13, statement.number) + _encode_rows([parameters])
+
+        def read(reader):
+            reader.read("<Q")
+            rows, over = reader.rows(), reader.read("<B") == 1
+            return rows_of(self._cursor(None if over else reader.read("<I"), rows, over))
+
+        return self._call(data, read)
+
     def commit(self):
         """Commits the transaction, and begins another. Cursors are closed. Only in a procedure that CALL runs outside a
         transaction block."""
@@ -430,13 +440,12 @@ class Call(_Calls):
         reader = self._exchange(data)
         return read(reader) if read else None
 
-    def _cursor(self, number):
-        return Cursor(self, number)
+    def _cursor(self, number, rows=(), over=False):
+        return Cursor(self, number, rows, over)
 
     def query(self, statement, *parameters):
-        """Executes a statement of the manifest, and returns all rows of its result."""
-        cursor = self.execute(statement, *parameters).cursor
-        return list(cursor) if cursor else []
+        """Executes a statement of the manifest, and returns all rows of its result, which come with the answer."""
+        return self._query(statement, parameters, list)
 
     def batch(self):
         """Begins a batch of calls, which the database makes at once."""
@@ -464,8 +473,13 @@ class Batch(_Calls):
         self._parts.append(data)
         self._reads.append(read)
 
-    def _cursor(self, number):
-        return Cursor(self._owner, number)
+    def _cursor(self, number, rows=(), over=False):
+        return Cursor(self._owner, number, rows, over)
+
+    def query(self, statement, *parameters):
+        """Executes a statement of the manifest. Its answer is an iterator over all rows, which come with the answer as
+        far as they fit it."""
+        return self._query(statement, parameters, lambda cursor: cursor)
 
     def run(self):
         """Makes the calls."""

@@ -214,6 +214,14 @@ const made = {
     };
     return { write: (out) => out.u8(7).u16(statement.number).row(parameters), read };
   },
+  query(call: Call, statement: Statement, parameters: Row): Made<Cursor> {
+    const read = (reader: Reader) => {
+      reader.i64();
+      const rows = reader.rows();
+      return reader.u8() === 1 ? new Cursor(call, 0, rows, true) : new Cursor(call, reader.u32(), rows);
+    };
+    return { write: (out) => out.u8(13).u16(statement.number).row(parameters), read };
+  },
   end(code: number): Made<undefined> {
     return { write: (out) => out.u8(code), read: null };
   },
@@ -225,12 +233,11 @@ const made = {
 
 /** Cursor over rows, which are fetched in packets. Other calls may be made meanwhile. */
 export class Cursor implements Iterable<Row> {
-  private rows: Row[] = [];
-  private isOver = false;
-
   constructor(
     private call: Call,
     private number: number,
+    private rows: Row[] = [],
+    private isOver = false,
   ) {}
 
   *[Symbol.iterator](): Iterator<Row> {
@@ -247,9 +254,9 @@ export class Cursor implements Iterable<Row> {
 
   /** Closes the cursor. The end of the invocation does so, too. */
   close(): void {
+    this.rows = [];
     if (this.isOver) return;
     this.isOver = true;
-    this.rows = [];
     this.call.exchange(new Writer().u8(6).u32(this.number));
   }
 }
@@ -310,6 +317,11 @@ export class Call {
   /** Executes a statement of the manifest. */
   execute(statement: Statement, parameters: Row): Executed {
     return this.make(made.execute(this, statement, parameters));
+  }
+
+  /** Executes a statement of the manifest, and returns all rows of its result, which come with the answer. */
+  query(statement: Statement, parameters: Row): Row[] {
+    return [...this.make(made.query(this, statement, parameters))];
   }
 
   /**
@@ -400,6 +412,11 @@ export class Batch {
 
   execute(statement: Statement, parameters: Row): () => Executed {
     return this.add(made.execute(this.call, statement, parameters));
+  }
+
+  /** Executes a statement of the manifest. Its rows come with the answer, as far as they fit it. */
+  query(statement: Statement, parameters: Row): () => Cursor {
+    return this.add(made.query(this.call, statement, parameters));
   }
 
   notice(message: string, level = "notice"): void {

@@ -432,11 +432,13 @@ export class Executed {
 
 /** Cursor over rows, which are fetched in packets. Other calls may be made meanwhile. */
 export class Cursor {
-  private fetched: Value[][] = [];
   private at: i32 = 0;
-  private isOver: bool = false;
 
-  constructor(private number: u32) {}
+  constructor(
+    private number: u32,
+    private fetched: Value[][] = [],
+    private isOver: bool = false,
+  ) {}
 
   /** Returns the next row, and null after the last. */
   next(): Value[] | null {
@@ -455,10 +457,10 @@ export class Cursor {
 
   /** Closes the cursor. The end of the invocation does so, too. */
   close(): void {
-    if (this.isOver) return;
-    this.isOver = true;
     this.fetched = [];
     this.at = 0;
+    if (this.isOver) return;
+    this.isOver = true;
     const request = new Writer();
     request.put<u8>(6);
     request.put<u32>(this.number);
@@ -516,6 +518,13 @@ export class Batch {
     this.request.values(parameters);
   }
 
+  /** Adds a statement of the manifest whose rows come with the answer. Read it by `queried`. */
+  query(statement: u16, parameters: Value[]): void {
+    this.request.put<u8>(13);
+    this.request.put<u16>(statement);
+    this.request.values(parameters);
+  }
+
   /** Adds a notice: 0 debug, 1 log, 2 info, 3 notice, 4 warning. It has no answer. */
   notice(level: u8, message: string): void {
     this.request.put<u8>(8);
@@ -562,6 +571,14 @@ export class Batch {
   executed(): Executed {
     const rows = this.answers!.get<u64>();
     return new Executed(rows, this.bool() ? this.cursor() : null);
+  }
+
+  /** Reads the answer to `query`: a cursor that has fetched the rows which have come. */
+  queried(): Cursor {
+    const answers = this.answers!;
+    answers.get<u64>();
+    const rows = answers.rows();
+    return this.bool() ? new Cursor(0, rows, true) : new Cursor(answers.get<u32>(), rows);
   }
 }
 
@@ -645,6 +662,14 @@ export class Call {
     batch.execute(statement, parameters);
     batch.run();
     return batch.executed();
+  }
+
+  /** Executes a statement of the manifest. Its rows come with the answer, as far as they fit it. */
+  query(statement: u16, parameters: Value[]): Cursor {
+    const batch = new Batch();
+    batch.query(statement, parameters);
+    batch.run();
+    return batch.queried();
   }
 
   /** Commits the transaction, and begins another. */

@@ -193,3 +193,151 @@ fn the_top_level_of_typescript_ends_well_where_its_compiler_is_installed() {
     let missing = built.missing.iter().find(|(kind, _)| *kind == ArtifactKind::Wasm).map(|(_, reason)| &**reason);
     assert!(missing.is_some_and(|reason| reason.contains("code has no clock in WebAssembly")), "{built}");
 }
+
+/// Modules whose entry queries the numbers of all accounts, by a call and in a batch, and returns what it has read.
+const QUERIES: [(Language, &str, &str); 4] = [
+    (
+        Language::C,
+        "main.c",
+        r#"
+#include "overtake.h"
+
+OT_MANIFEST("statement change UPDATE account SET balance = 0\n"
+            "statement ids SELECT id FROM account\n"
+            "entry ids\n")
+
+static int64_t all(void) {
+    uint64_t rows;
+    uint32_t cursor, come = ot_read_queried(&rows);
+    int64_t sum = rows == 3 && come == 2 ? 0 : 1000;
+    ot_value id;
+    for (uint32_t at = 0; at < come; at++) {
+        ot_read_values(1, &id);
+        sum = sum * 10 + ot_as_int(id);
+    }
+    if (!ot_read_rest(&cursor)) return sum;
+    while (ot_fetch(cursor, 1, &id)) sum = sum * 10 + ot_as_int(id);
+    return sum;
+}
+
+static void ids(void) {
+    ot_add_query(1, 0, NULL);
+    ot_run();
+    int64_t sum = all();
+    ot_add_notice(3, "in a batch");
+    ot_add_query(1, 0, NULL);
+    ot_run();
+    ot_return(OT_ROW(ot_int(sum * 1000 + all())));
+}
+
+OT_ENTRIES(ids)
+"#,
+    ),
+    (
+        Language::Python,
+        "main.py",
+        r#"
+import overtake
+
+overtake.statement("change", "UPDATE account SET balance = 0")
+IDS = overtake.statement("ids", "SELECT id FROM account")
+
+
+@overtake.function
+def ids(call):
+    one = call.query(IDS)
+    batch = call.batch()
+    batch.notice("in a batch")
+    batch.query(IDS)
+    _, other = batch.run()
+    return int("".join(str(id) for (id,) in [*one, *other]))
+
+
+overtake.main()
+"#,
+    ),
+    (
+        Language::Java,
+        "Main.java",
+        r#"
+final class Main {
+    private static final Overtake overtake = new Overtake();
+    private static final Overtake.Statement CHANGE = overtake.statement("change", "UPDATE account SET balance = 0");
+    private static final Overtake.Statement IDS = overtake.statement("ids", "SELECT id FROM account");
+
+    public static void main(String[] arguments) throws Exception {
+        overtake.function("ids", Main::ids);
+        overtake.run(arguments);
+    }
+
+    private static Object ids(Overtake.Call call, Overtake.Row arguments) {
+        long sum = 0;
+        for (Overtake.Row row : call.query(IDS)) sum = sum * 10 + row.getLong(0);
+        Overtake.Batch batch = call.batch();
+        batch.notice("notice", "in a batch");
+        batch.query(IDS);
+        for (Overtake.Row row : (Overtake.Cursor) batch.run()[1]) sum = sum * 10 + row.getLong(0);
+        return sum;
+    }
+}
+"#,
+    ),
+    (
+        Language::TypeScript,
+        "main.ts",
+        r#"
+import * as overtake from "./overtake";
+
+overtake.statement("change", "UPDATE account SET balance = 0");
+const IDS = overtake.statement("ids", "SELECT id FROM account");
+
+overtake.scalar("ids", (call) => {
+  const one = call.query(IDS, []);
+  const batch = call.batch();
+  batch.notice("in a batch");
+  const other = batch.query(IDS, []);
+  batch.run();
+  return BigInt([...one, ...other()].map(([id]) => String(id)).join(""));
+});
+
+overtake.main();
+"#,
+    ),
+];
+
+/// Returns true if a program is installed.
+fn has(program: &str, version: &str) -> bool {
+    std::process::Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn queries_bring_their_rows() {
+    for (language, file, code) in QUERIES {
+        let is_installed = match language {
+            Language::Java => has("java", "-version"),
+            Language::TypeScript => has("tsc", "--version"),
+            Language::Rust | Language::AssemblyScript | Language::C | Language::Python => true,
+        };
+        if !is_installed {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("shop");
+        proc::create(&directory, language).expect("a project");
+        std::fs::write(directory.join(file), code).expect("code");
+        let built = proc::build(&directory, &Tools::default()).expect("artifacts");
+        let mut worker =
+            Worker::start(&built.artifact(ArtifactKind::Exec).expect("a program").path, Channel::UnixSocket);
+        let mut tables = tables();
+        tables.tables[0].insert(3, ints([3, 0]).to_vec());
+        let read = invoke(&mut worker, &mut tables, 0, &[&[]]).expect("rows");
+        // The host answers with two rows at once.
+        assert_eq!(read, [ints([123_123])], "{language:?}");
+        // C fetches the others one by one, and learns of the end by a call that brings none.
+        let nexts = if language == Language::C { 3 } else { 2 };
+        let once = [vec!["execute 1 0"], vec!["next"; nexts]].concat();
+        let calls: Vec<&str> =
+            tables.log.iter().map(String::as_str).filter(|call| !call.starts_with("notice")).collect();
+        assert_eq!(calls, [once.clone(), once].concat(), "{language:?}");
+    }
+}

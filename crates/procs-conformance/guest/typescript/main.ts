@@ -37,7 +37,7 @@ overtake.scalar("every_call", (call) => {
   const one = call.get(ITEM, [1n], true);
   check(one !== null && one[1] === "one" && amount(one[2]) === "1.5", "another row 1");
   check(call.execute(DOUBLE, []).rows === 2n, "rows doubled");
-  const names = [...(call.execute(NAMES, [10n]).cursor ?? [])];
+  const names = call.query(NAMES, [10n]);
   check(names.length === 2 && names[0]?.[0] === "one", "names");
   const [first] = call.scan(ITEM, [], true);
   check(first?.[0] === 2n && amount(first?.[2]) === "5", "the last row first");
@@ -53,6 +53,7 @@ overtake.scalar("batch", (call) => {
   const one = batch.get(ITEM, [1n]);
   const none = batch.get(ITEM, [2n], true);
   const doubled = batch.execute(DOUBLE, []);
+  const names = batch.query(NAMES, [10n]);
   const scan = batch.scan(ITEM, []);
   const gone = batch.delete(ITEM, [1n]);
   const notGone = batch.delete(ITEM, [1n]);
@@ -60,6 +61,8 @@ overtake.scalar("batch", (call) => {
   batch.run();
   check(one() !== null && none() === null, "rows of a batch");
   check(doubled().rows === 1n, "rows doubled");
+  const [name, ...others] = names();
+  check(name?.[0] === "one" && others.length === 0, "names of a batch");
   check(gone() && !notGone(), "deletions");
   const [row] = scan();
   return BigInt(amount(row?.[2]));
