@@ -37,8 +37,8 @@ pub struct SharedProxyArguments {
 /// Serves clients until it is stopped.
 ///
 /// # Errors
-/// Fails with a [`Refusal`] for an address that is in use, or is not the loopback interface's; and if no server answers at
-/// its socket. One that ends later is waited for, as its clients come.
+/// Fails with a [`Refusal`] for an address that is in use, or is not the loopback interface's; and if no server answers
+/// at its socket. One that ends later is waited for, as its clients come.
 pub fn run(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
     runtime()?.block_on(serve(arguments, stop))
 }

@@ -65,8 +65,8 @@ impl fmt::Display for BuiltModule {
 /// Builds all artifacts of a project that its language and the tools of this machine allow.
 ///
 /// # Errors
-/// Fails with the compiler's messages if the code is wrong, if nothing can be built, if the manifest is wrong, and if the
-/// code does not end; with [`Stopped`] if a stop is requested.
+/// Fails with the compiler's messages if the code is wrong, if nothing can be built, if the manifest is wrong, and if
+/// the code does not end; with [`Stopped`] if a stop is requested.
 pub fn build(directory: &Path, tools: &Tools) -> anyhow::Result<BuiltModule> {
     let project = Project::open(directory)?;
     let folder = directory.join("build");

@@ -101,8 +101,8 @@ impl Language {
         match self {
             Language::Rust | Language::AssemblyScript | Language::C | Language::Python => "",
             Language::TypeScript => {
-                "\n-- Node.js runs at the levels process and container. It needs more memory than the usual 64 MB, and cannot\n\
-                 -- use shared memory well:\n\
+                "\n-- Node.js runs at the levels process and container. It needs more memory than the usual 64 MB,\n\
+                 -- and cannot use shared memory well:\n\
                  -- ALTER PROCEDURE transfer\n\
                  --     SET (isolation = 'container', memory_limit = '512MB', channel = 'unix_socket');\n"
             }

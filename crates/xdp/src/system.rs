@@ -218,8 +218,8 @@ pub(crate) fn ethtool_off(name: &str, command: u32) -> io::Result<()> {
     ask(name, libc::SIOCETHTOOL as libc::Ioctl, |request| request.ifr_ifru.ifru_data = data.cast()).map(drop)
 }
 
-/// Argument of the kernel's `SIOCETHTOOL` for numbers of queues: the command, four maxima, and the numbers of queues that
-/// receive, that send, that do neither, and that do both.
+/// Argument of the kernel's `SIOCETHTOOL` for numbers of queues: the command, four maxima, and the numbers of queues
+/// that receive, that send, that do neither, and that do both.
 type EthtoolChannels = [u32; 9];
 
 /// Number of ethtool's command for [`EthtoolChannels`].
