@@ -232,6 +232,9 @@ fn code_reads_and_writes_rows() {
         ("select * from total()", "165,3"),
         ("begin read only; select raise_all(1)", "25006 cannot execute UPDATE in a read-only transaction"),
         ("rollback; select transfer(1, 2, 5), transfer(2, 1, 5)", "70,85"),
+        // Arguments that are parameters, in another order and with others before them.
+        ("prepare back(bigint, int, int) as select transfer($3, $2, $1); execute back(5, 1, 2)", "80"),
+        ("prepare there(int, int, int, bigint) as select transfer($2, $3, $4); execute there(9, 1, 2, 10)", "70"),
     ] {
         assert_eq!(shown(session, statement), wanted, "{statement}");
     }

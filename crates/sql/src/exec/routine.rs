@@ -15,6 +15,7 @@ use query::plan::{Expr, Plan, RoutineCall};
 use query::routine::{BodyStatement, BodyWork};
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
+use std::borrow::Cow;
 use std::sync::Arc;
 use types::datum::Datum;
 
@@ -56,7 +57,7 @@ impl Run<'_> {
 
     fn routine(&self, call: &RoutineCall, rows: &RowStack<'_>, each: &mut RowSink<'_>) -> SqlResult<Flow> {
         let RoutineCall { routine, arguments, is_computation: _ } = call;
-        let arguments = arguments.iter().map(|argument| self.value(argument, rows)).collect::<SqlResult<Vec<_>>>()?;
+        let arguments = self.arguments(arguments, rows)?;
         statement::stack::check()?;
         self.made_row()?;
         self.check_execute(routine)?;
@@ -67,6 +68,23 @@ impl Run<'_> {
             None => self.called(routine, &arguments, each),
             Some((env, path)) => Run { env: &env, path: &path, ..self.again() }.called(routine, &arguments, each),
         }
+    }
+
+    /// Returns the values of a call's arguments. Those that are parameters of the statement, one after the other, are
+    /// not copied.
+    fn arguments(&self, arguments: &[Expr], rows: &RowStack<'_>) -> SqlResult<Cow<'_, [Datum]>> {
+        if let Some(Expr::Parameter(first)) = arguments.first() {
+            let mut places = arguments.iter().zip(*first..);
+            let are_in_order = places.all(|(argument, place)| matches!(argument, Expr::Parameter(at) if *at == place));
+            if let Some(values) = self.parameters.get(*first..first + arguments.len()).filter(|_| are_in_order) {
+                return Ok(Cow::Borrowed(values));
+            }
+        }
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(self.value(argument, rows)?);
+        }
+        Ok(Cow::Owned(values))
     }
 
     /// Checks that the current role may call a routine.
