@@ -22,6 +22,9 @@ use types::datum::Datum;
 /// Values of a row that is kept on the stack.
 type NarrowRow = [Datum; KEYED_WIDTH_MAX];
 
+/// Number of columns of a row for which a smaller place is enough.
+const FEW: usize = 4;
+
 const EMPTY: NarrowRow = [const { Datum::Null }; KEYED_WIDTH_MAX];
 const NOTHING: RowStack<'static> = RowStack { row: &[], outer: None };
 
@@ -81,13 +84,11 @@ impl Run<'_> {
         };
         let Some(found) = found else { return Ok(Flow::Continue(())) };
         let one = |at: &usize| datum(found.get(*at), table.columns[*at].kind);
-        let mut narrow = EMPTY;
-        match narrow.get_mut(..columns.len()) {
-            Some(row) => {
-                row.iter_mut().zip(columns).for_each(|(place, at)| *place = one(at));
-                each(row)
-            }
-            None => each(&columns.iter().map(one).collect::<Vec<_>>()),
+        // Places that are not needed cost almost as much as the others: each is filled and dropped.
+        match columns.len() {
+            0..=FEW => each(filled(&mut [const { Datum::Null }; FEW], columns.iter().map(one))),
+            ..=KEYED_WIDTH_MAX => each(filled(&mut { EMPTY }, columns.iter().map(one))),
+            _ => each(&columns.iter().map(one).collect::<Vec<_>>()),
         }
     }
 
@@ -324,6 +325,13 @@ fn narrow<'v, 'r>(
     let row = row.get_mut(..values.reads.len()).unwrap_or_default();
     row.iter_mut().zip(&values.reads).for_each(|(place, at)| *place = datum(get(*at), table.columns[*at].kind));
     RowStack { row, outer: None }
+}
+
+/// Fills the first places with values. Returns them.
+fn filled(places: &mut [Datum], values: impl ExactSizeIterator<Item = Datum>) -> &[Datum] {
+    let places = places.get_mut(..values.len()).unwrap_or_default();
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = value);
+    places
 }
 
 fn mixed_up() -> SqlError {
