@@ -151,7 +151,19 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| garbled())
     }
 
+    #[inline]
     pub(crate) fn value(&mut self) -> Result<Value> {
+        // Most values are integers.
+        if let Some((3, rest)) = self.0.split_first()
+            && let Some((value, rest)) = rest.split_first_chunk()
+        {
+            self.0 = rest;
+            return Ok(Value::Int(i64::from_le_bytes(*value)));
+        }
+        self.other_value()
+    }
+
+    fn other_value(&mut self) -> Result<Value> {
         Ok(match self.u8()? {
             0 => Value::Null,
             1 => Value::Bool(false),
@@ -179,10 +191,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads rows: arguments of an invocation, or what a cursor returns.
-    pub(crate) fn rows(&mut self) -> Result<Vec<Vec<Value>>> {
+    pub(crate) fn rows<R: From<Vec<Value>>>(&mut self) -> Result<Vec<R>> {
         let count = self.u32()?;
         let width = self.u16()?;
-        self.many(count, |reader| reader.values(width))
+        self.many(count, |reader| reader.values(width).map(R::from))
     }
 
     /// Reads so many of something. Each takes a byte or more, so the room made for them is bounded by what is there.

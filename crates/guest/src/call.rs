@@ -254,7 +254,8 @@ impl<'h> Call<'h> {
         }
         self.request.clear();
         self.request.push(code::EMIT);
-        self.emitted.take(&mut self.request)?;
+        self.emitted.put(&mut self.request)?;
+        self.emitted.clear();
         self.exchange().map(drop)
     }
 
@@ -327,7 +328,7 @@ pub(crate) fn read_get(answer: &mut Reader<'_>, columns: u16) -> Result<Option<R
 
 pub(crate) fn read_queried(answer: &mut Reader<'_>) -> Result<Queried> {
     let count = answer.u64()?;
-    let rows = answer.rows()?.into_iter().map(Row::from).collect();
+    let rows = answer.rows()?;
     let rest = if answer.bool()? { None } else { Some(Cursor::numbered(answer.u32()?)) };
     Ok(Queried { count, rows, rest })
 }

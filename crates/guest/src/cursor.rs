@@ -33,7 +33,7 @@ impl Cursor {
             request.extend_from_slice(&self.number.to_le_bytes());
             request.extend_from_slice(&FETCH_ROWS.to_le_bytes());
             let mut answer = call.exchange()?;
-            self.fetched.extend(answer.rows()?.into_iter().map(Row::from));
+            self.fetched.extend(answer.rows::<Row>()?);
             self.is_over = answer.bool()?;
         }
         Ok(self.fetched.pop_front())

@@ -50,14 +50,18 @@ impl Invocation<'_> {
 
     /// Returns the bytes of the result.
     fn finish(mut self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
         // Emitted rows that are not sent yet need no call if the entry has no other result.
-        if self.result.is_empty() {
-            self.call.emitted().take(&mut bytes)?;
-        } else {
-            self.call.flush()?;
-            self.result.take(&mut bytes)?;
-        }
+        let rows = match self.result.is_empty() {
+            true => std::mem::take(self.call.emitted()),
+            false => {
+                self.call.flush()?;
+                self.result
+            }
+        };
+        // No request needs the room any more.
+        let mut bytes = self.call.request;
+        bytes.clear();
+        rows.put(&mut bytes)?;
         Ok(bytes)
     }
 }
@@ -75,7 +79,7 @@ pub fn no_entry(entry: u32) -> Result<()> {
 /// # Errors
 /// `39000`
 pub(crate) fn arguments(bytes: &[u8]) -> Result<Vec<Row>> {
-    Ok(Reader::new(bytes).rows()?.into_iter().map(Row::from).collect())
+    Reader::new(bytes).rows()
 }
 
 /// Runs an entry with these rows of arguments. Returns the bytes of the result.

@@ -233,6 +233,9 @@ macro_rules! values {
     };
 }
 
+/// Bytes of rows for which there is room from the first one on.
+const ROWS_BYTES: usize = 64;
+
 /// Rows to be sent together.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -244,6 +247,9 @@ pub(crate) struct Rows {
 impl Rows {
     /// Adds a row. One without columns is none.
     pub(crate) fn push(&mut self, row: impl IntoRow) -> Result<()> {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(ROWS_BYTES);
+        }
         let mut sink = ValueSink::new(&mut self.bytes);
         row.into_row(&mut sink);
         let width = sink.count();
@@ -278,12 +284,17 @@ impl Rows {
         self.bytes.len()
     }
 
-    /// Writes the rows, and forgets them.
-    pub(crate) fn take(&mut self, out: &mut Vec<u8>) -> Result<()> {
+    /// Forgets the rows, and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        self.rows = 0;
+        self.bytes.clear();
+    }
+
+    /// Writes the rows.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.rows.to_le_bytes());
         out.extend_from_slice(&self.width.to_le_bytes());
-        out.append(&mut self.bytes);
-        self.rows = 0;
+        out.extend_from_slice(&self.bytes);
         check_fits(out.len(), "a result")
     }
 }
