@@ -52,6 +52,8 @@ pub const BATCH_MAX: usize = 1_024;
 /// Bytes of an answer besides rows: those that `next` leaves free for its end.
 const END_BYTES: usize = 16;
 
+/// Values of a call for which there is room from the beginning.
+const ROW_VALUES: usize = 8;
 /// Bytes of a request from which on its calls are looked at before they are made: fewer are one call or two.
 const FORESEEN_BYTES_MIN: usize = 64;
 /// Greatest number of calls that are looked at before.
@@ -134,7 +136,8 @@ fn rows_of(
 /// `39000` for bytes that do not follow the format; `42804` and the like for values that are not of these types.
 pub fn result(bytes: &[u8], columns: &[SqlType]) -> SqlResult<Vec<Vec<Datum>>> {
     let mut reader = WireReader::new(bytes);
-    let mut all = Vec::new();
+    // Most results are one row.
+    let mut all = Vec::with_capacity(1);
     rows_of(&mut reader, columns, &mut |row| {
         all.push(row);
         Ok(())
@@ -156,7 +159,7 @@ pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>)
     if FORESEEN_BYTES_MIN <= request.len() {
         foresee(engine, reader);
     }
-    let mut row = Vec::new();
+    let mut row = Vec::with_capacity(ROW_VALUES);
     while !reader.is_empty() {
         serve_one(engine, &mut reader, &mut row, answer)?;
         check_fits(answer, "an answer to a call")?;
