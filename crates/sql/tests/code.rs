@@ -280,6 +280,9 @@ fn code_has_the_rights_of_its_caller() {
     assert_eq!(shown(clerk, "select raise_all(1)"), "3");
     assert_eq!(shown(session, "revoke update on accounts from clerk; select 1"), "1");
     assert_eq!(shown(clerk, "select raise_all(1)"), denied);
+    assert_eq!(shown(clerk, "select forge()"), "39000 the routine broke the protocol: 7 is the number of no table");
+    assert_eq!(shown(session, "revoke execute on function forge() from public; select 1"), "1");
+    assert_eq!(shown(clerk, "select forge()"), "42501 permission denied for function forge");
     for (statement, wanted) in [
         (
             "create function f(int) returns int language native as 'bank', 'raise'",

@@ -75,6 +75,50 @@ fn a_prepared_statement_is_checked_whenever_rights_change() {
 }
 
 #[test]
+fn a_call_is_checked_whenever_rights_change() {
+    let (mut admin, mut ann) = begin();
+    // With two statements the body takes no call's place.
+    let function = "create function f() returns int language sql as 'select 1; select 2'";
+    support::run(&mut admin, function).unwrap();
+    let statement = ann.prepare("select f()", &[]).unwrap();
+    let denied = Some("42501");
+    for (change, expected) in [
+        ("select 1", None),
+        ("revoke execute on function f() from public", denied),
+        ("grant execute on function f() to ann", None),
+        ("revoke execute on function f() from ann", denied),
+        ("create role callers; grant execute on function f() to callers; grant callers to ann", None),
+        ("alter role ann noinherit", denied),
+        ("alter role ann inherit", None),
+        ("revoke callers from ann", denied),
+        ("alter role ann superuser", None),
+        ("alter role ann nosuperuser", denied),
+        ("grant execute on function f() to ann", None),
+    ] {
+        for part in change.split("; ") {
+            support::run(&mut admin, part).unwrap();
+        }
+        assert_eq!(state_of(rows(&mut ann, &statement)), expected, "{change}");
+        assert_eq!(state_of(rows(&mut ann, &statement)), expected, "{change}, again");
+    }
+    // Changes that are rolled back count until then.
+    for (statement, expected) in [
+        ("set role ann", None),
+        ("select f()", None),
+        ("reset role", None),
+        ("begin", None),
+        ("revoke execute on function f() from ann", None),
+        ("set role ann", None),
+        ("select f()", denied),
+        ("rollback", None),
+        ("set role ann", None),
+        ("select f()", None),
+    ] {
+        assert_eq!(state_of(support::run(&mut admin, statement)), expected, "{statement}");
+    }
+}
+
+#[test]
 fn a_prepared_statement_is_checked_for_the_current_role() {
     let (mut admin, _) = begin();
     let statement = admin.prepare("select id from t", &[]).unwrap();

@@ -6,10 +6,11 @@
 //! under the lock of a call's place.
 
 use super::Env;
+use super::planned::{KeptRoutine, PlannedRoutine};
 use super::routines::KeptVersions;
 use super::urgent::UrgentCode;
 use catalog::rights::Rights;
-use catalog::{CatalogState, Constraint, ConstraintKind, Module, Routine, TableInfo};
+use catalog::{CatalogState, Constraint, ConstraintKind, Module, TableInfo};
 use locked::Locked;
 use procs::runtimes::IdleInstances;
 use procs::{
@@ -47,6 +48,8 @@ pub(crate) struct SessionCode {
     /// Stage clock of the session; `None` for a query that goes on beside it.
     clock: Mutex<Option<Arc<StageClock>>>,
     modules: Mutex<HashMap<ModuleKey, Vec<KeptModule>>>,
+    /// The oldest first.
+    pub(super) routines: Mutex<Vec<KeptRoutine>>,
     instances: Arc<KeptInstances>,
     /// True if the server knows of the instances.
     are_known: AtomicBool,
@@ -156,9 +159,9 @@ impl fmt::Debug for SessionCode {
 
 impl SessionCode {
     pub(crate) fn new(runtimes: Arc<Runtimes>, clock: Option<Arc<StageClock>>) -> Arc<SessionCode> {
-        let (modules, instances, are_known, level, has_notices, notices) = Default::default();
+        let (modules, routines, instances, are_known, level, has_notices, notices) = Default::default();
         let clock = Mutex::new(clock);
-        Arc::new(SessionCode { runtimes, clock, modules, instances, are_known, level, has_notices, notices })
+        Arc::new(SessionCode { runtimes, clock, modules, routines, instances, are_known, level, has_notices, notices })
     }
 
     /// Returns the stage clock that runs.
@@ -273,29 +276,24 @@ impl SessionCode {
     /// `body` succeeds.
     ///
     /// # Errors
-    /// Those of `body`; `0A000`: the level is missing, or the module has no artifact for it.
+    /// Those of `body`; `0A000`: the level is missing.
     pub(crate) fn with_instance<R>(
         &self,
-        routine: &Routine,
-        module: &ModuleCode,
-        tenant: Tenant,
+        planned: &PlannedRoutine,
         body: impl FnOnce(&mut dyn Instance) -> SqlResult<R>,
     ) -> SqlResult<R> {
-        let Some((level, channel)) = routine.level() else {
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a routine in SQL has no instance"));
-        };
-        let Some(artifact) = module.module.artifact(level.artifact()) else {
-            return Err(no_artifact(&module.module.name, level));
-        };
-        self.level.fetch_max(isolation_of(level) as u8, Relaxed);
-        let limits = routine.isolation.limits;
-        let key =
-            InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: false };
+        let key = planned.instance;
+        self.level.fetch_max(isolation_of(key.level) as u8, Relaxed);
         let (kept, place) = self.take_instance(key);
         // A process may have been killed while it was idle.
         let mut instance = match kept.filter(|kept| kept.is_alive()) {
             Some(kept) => kept,
-            None => self.opened(level, artifact, (tenant, channel), &limits)?,
+            None => {
+                let module = &planned.code.module;
+                let artifact = module.artifact(key.level.artifact());
+                let artifact = artifact.ok_or_else(|| no_artifact(&module.name, key.level))?;
+                self.opened(key.level, artifact, (key.tenant, key.channel), &planned.routine.isolation.limits)?
+            }
         };
         let result = body(&mut *instance);
         if result.is_err() && !instance.is_reusable() {
@@ -453,6 +451,11 @@ impl ModuleCode {
     /// Returns the module.
     pub(crate) fn module(&self) -> &Arc<Module> {
         &self.module
+    }
+
+    /// Returns the search path by which its calls are planned.
+    pub(super) fn path(&self) -> &[String] {
+        &self.path
     }
 
     /// Returns a table.

@@ -6,6 +6,7 @@ mod code;
 mod env;
 mod kept;
 mod names;
+mod planned;
 mod routines;
 mod set_values;
 mod sleeps;
@@ -17,6 +18,7 @@ pub(crate) use code::{
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};
+pub(crate) use planned::{PlannedRoutine, tenant_of};
 pub(crate) use set_values::{value_of, zone_value};
 pub(crate) use sleeps::{Sleeps, TakeBackReason};
 pub(crate) use urgent::{PreparedUrgent, UrgentCode, UrgentTable, refuse_urgent_table};

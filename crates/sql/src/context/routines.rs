@@ -17,9 +17,14 @@ use std::sync::{Arc, Mutex};
 /// Greatest number of bodies, and of settings, that a session keeps.
 const KEPT_MAX: usize = 1_000;
 
+/// Greatest number of routines of which a session keeps who may call them.
+const ALLOWED_MAX: usize = 32;
+
 /// Bodies and settings of routines, by OID and role.
 #[derive(Debug, Default)]
 pub(crate) struct RoutineBodies {
+    /// Routines that a role may call, the oldest first.
+    allowed: Mutex<Vec<KeptRight>>,
     bodies: Mutex<HashMap<(u32, Arc<str>), KeptBody>>,
     settings: Mutex<HashMap<(u32, Arc<str>), KeptSettings>>,
 }
@@ -30,6 +35,14 @@ pub(super) struct KeptVersions {
     catalog: u64,
     settings: u64,
     roles: u64,
+}
+
+/// Right to call a routine. It follows from the routine and the versions alone.
+#[derive(Debug)]
+struct KeptRight {
+    routine: Arc<Routine>,
+    user: Arc<str>,
+    versions: KeptVersions,
 }
 
 #[derive(Debug)]
@@ -54,6 +67,28 @@ impl KeptVersions {
 }
 
 impl RoutineBodies {
+    /// Checks that the current role may call a routine, unless that was done by the same state before.
+    ///
+    /// # Errors
+    /// `42501`
+    pub(crate) fn check_execute(&self, routine: &Arc<Routine>, catalog: &CatalogState, env: &Env) -> SqlResult<()> {
+        let versions = KeptVersions::new(catalog, env);
+        let is_same = |kept: &KeptRight| {
+            Arc::ptr_eq(&kept.routine, routine) && kept.versions == versions && kept.user == env.user
+        };
+        if self.allowed.locked_anyway().iter().any(is_same) {
+            return Ok(());
+        }
+        let Some(rights) = Rights::of_session(catalog, env) else { return Ok(()) };
+        rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))?;
+        let mut all = self.allowed.locked_anyway();
+        if ALLOWED_MAX <= all.len() {
+            all.remove(0);
+        }
+        all.push(KeptRight { routine: Arc::clone(routine), user: Arc::clone(&env.user), versions });
+        Ok(())
+    }
+
     /// Returns the body of a routine, which is planned if that was not done or is out of date.
     ///
     /// # Errors

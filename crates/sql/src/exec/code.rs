@@ -9,22 +9,20 @@
 
 use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
-use crate::context::{Env, ModuleCode, PlannedTable, no_cursor};
-use catalog::rights;
+use crate::context::{ModuleCode, PlannedRoutine, PlannedTable, no_cursor};
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, query_by_cursor};
 use procs::ends::Deadline;
 use procs::{
-    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, Tenant, TransactionEnd,
+    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
 };
-use query::bind::result_kinds;
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
 use stage::{Stage, StageClock};
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
 use statement::pulse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use types::SqlType;
 use types::datum::Datum;
@@ -39,7 +37,7 @@ pub(super) struct CodeCalls<'r, 'a> {
     pub(super) clock: Option<Arc<StageClock>>,
     pub(super) routine: &'r Routine,
     pub(super) result: Arc<[SqlType]>,
-    pub(super) cursors: HashMap<u32, CodeCursor>,
+    pub(super) cursors: BTreeMap<u32, CodeCursor>,
     pub(super) last_cursor: u32,
     pub(super) emitted: Vec<Box<[Datum]>>,
     /// End of the invocation by the routine's own limit.
@@ -76,11 +74,10 @@ impl Run<'_> {
     pub(super) fn called_code(
         &self,
         routine: &Arc<Routine>,
-        (module, entry): (&str, &str),
         arguments: &[Datum],
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
-        let rows = self.invoked(routine, (module, entry), &[arguments]).map_err(|error| of_code(error, routine))?;
+        let rows = self.invoked(routine, &[arguments]).map_err(|error| of_code(error, routine))?;
         if !routine.is_set && 1 < rows.len() {
             let message = "the routine returned more than one row";
             return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
@@ -100,9 +97,7 @@ impl Run<'_> {
 
     /// Runs the code of a function that returns a value, for many rows of arguments.
     pub(super) fn called_for_rows(&self, routine: &Arc<Routine>, rows: &[&[Datum]]) -> SqlResult<Vec<Datum>> {
-        let code =
-            routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
-        let returned = self.invoked(routine, code, rows).map_err(|error| of_code(error, routine))?;
+        let returned = self.invoked(routine, rows).map_err(|error| of_code(error, routine))?;
         check_count(returned.len(), rows.len()).map_err(|error| of_code(error, routine))?;
         let bytes = returned.iter().map(|row| bytes_of(row)).sum();
         self.give_back(MemoryUse::Results, bytes);
@@ -110,35 +105,25 @@ impl Run<'_> {
     }
 
     /// Runs the code of a routine, and returns the rows of its result.
-    fn invoked(
-        &self,
-        routine: &Routine,
-        (module, entry): (&str, &str),
-        rows: &[&[Datum]],
-    ) -> SqlResult<Vec<Box<[Datum]>>> {
-        let code = self.env.code.module(module, self.catalog, self.path, self.env)?;
-        let entry = code.module().manifest.entry(entry).ok_or_else(|| no_entry(module, entry))?;
-        let result: Arc<[SqlType]> = result_kinds(routine, self.catalog)?.into();
-        let kinds: Vec<SqlType> = routine.inputs().map(|input| input.kind.into()).collect();
+    fn invoked(&self, routine: &Arc<Routine>, rows: &[&[Datum]]) -> SqlResult<Vec<Box<[Datum]>>> {
+        let planned = self.env.code.planned(routine, self.catalog, self.path, self.env)?;
         let limits = routine.isolation.limits;
-        let invocation = Invocation { entry, rows, arguments: &kinds, result: &result, limits };
+        let PlannedRoutine { entry, arguments, result, .. } = &*planned;
+        let invocation = Invocation { entry: *entry, rows, arguments, result, limits };
         let mut calls = CodeCalls {
             run: self,
-            code: &code,
+            code: &planned.code,
             clock: self.env.code.clock(),
             routine,
-            result: Arc::clone(&result),
-            cursors: HashMap::new(),
+            result: Arc::clone(result),
+            cursors: BTreeMap::new(),
             last_cursor: 0,
             emitted: Vec::new(),
             deadline: Deadline::from_now(limits.time),
             rows_left: limits.rows,
         };
         let before = calls.clock.as_deref().map(|clock| clock.enter(Stage::Crossing));
-        let invoked = self
-            .env
-            .code
-            .with_instance(routine, &code, tenant_of(self.env), |instance| instance.invoke(&invocation, &mut calls));
+        let invoked = self.env.code.with_instance(&planned, |instance| instance.invoke(&invocation, &mut calls));
         if let (Some(clock), Some(before)) = (&calls.clock, before) {
             clock.restore(before);
         }
@@ -148,19 +133,14 @@ impl Run<'_> {
         }
         let mut all = std::mem::take(&mut calls.emitted);
         drop(calls);
+        all.reserve_exact(returned.len());
         for row in returned {
-            check_values(&row, &result)?;
+            check_values(&row, result)?;
             self.keep(MemoryUse::Results, &row)?;
             all.push(row.into());
         }
         Ok(all)
     }
-}
-
-/// Returns the owner of instances: the tenant of the current role.
-pub(super) fn tenant_of(env: &Env) -> Tenant {
-    let roles = env.catalog_snapshot.as_ref().map(|snapshot| &snapshot.roles);
-    Tenant(roles.map_or(catalog::OWNER, |roles| rights::tenant_of(roles, &env.user)))
 }
 
 /// Adds the routine to an error of its code.
@@ -172,11 +152,6 @@ pub(crate) fn of_code(error: SqlError, routine: &Routine) -> SqlError {
             error.nowhere().within(place)
         }
     }
-}
-
-pub(super) fn no_entry(module: &str, entry: &str) -> SqlError {
-    let message = format!("module \"{module}\" has no entry \"{entry}\"");
-    SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
 
 impl<'r, 'a> CodeCalls<'r, 'a> {
@@ -491,7 +466,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
         let tables = self.code.direct(self.scope())?;
         for (table, put) in &tables.puts {
             for one in &put.statement.uses {
-                self.run.hold(&one.table, one.hold)?;
+                self.run.hold_once(&one.table, one.hold)?;
             }
             if !self.run.txn.reads_latest() {
                 self.run.txn.try_share_table(&table.table)?;

@@ -7,12 +7,8 @@
 //! depends on the order of calls, such as notices, is refused. A failure is remembered: rows decide whether it is one
 //! of the query, since the two paths may call code for different rows before an error.
 
-use super::code::{
-    check_count, check_values, no_direct_access, no_end_of_transaction, no_entry, no_set, of_code, tenant_of,
-};
-use crate::context::{Env, no_cursor, no_handle};
-use catalog::acl::Privileges;
-use catalog::rights::Rights;
+use super::code::{check_count, check_values, no_direct_access, no_end_of_transaction, no_set, of_code};
+use crate::context::{Env, PlannedRoutine, no_cursor, no_handle};
 use catalog::{CatalogSnapshot, Routine};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
@@ -20,7 +16,6 @@ use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
 };
 use query::analytics::StoredCode;
-use query::bind::result_kinds;
 use stage::AwayTime;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -106,9 +101,7 @@ impl StatementCode {
         let snapshot = of_session.catalog_snapshot.as_deref();
         let snapshot = snapshot.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "code without a catalog"))?;
         let catalog = &*snapshot.state;
-        if let Some(rights) = Rights::of_session(catalog, of_session) {
-            rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))?;
-        }
+        of_session.bodies.check_execute(routine, catalog, of_session)?;
         let own = of_session.bodies.env_of(routine, catalog, of_session)?;
         let (env, path) = own.as_ref().map_or((of_session, &snapshot.path), |(env, path)| (env, path));
         let called = |rows: &[&[Datum]]| {
@@ -134,24 +127,18 @@ impl StatementCode {
         (env, path, snapshot): (&Env, &[String], &CatalogSnapshot),
         rows: &[&[Datum]],
     ) -> SqlResult<Vec<Datum>> {
-        let catalog = &*snapshot.state;
-        let (module, entry) =
-            routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a batch of calls in SQL"))?;
-        let code = env.code.module(module, catalog, path, env)?;
-        let entry = code.module().manifest.entry(entry).ok_or_else(|| no_entry(module, entry))?;
-        let result: Arc<[SqlType]> = result_kinds(routine, catalog)?.into();
-        let kinds: Vec<SqlType> = routine.inputs().map(|input| input.kind.into()).collect();
+        let planned = env.code.planned(routine, &snapshot.state, path, env)?;
         let limits = routine.isolation.limits;
-        let invocation = Invocation { entry, rows, arguments: &kinds, result: &result, limits };
+        let PlannedRoutine { entry, arguments, result, .. } = &*planned;
+        let invocation = Invocation { entry: *entry, rows, arguments, result, limits };
         let deadline = Deadline::from_now(limits.time);
-        let mut calls = Computation { code: self, routine, result: Arc::clone(&result), deadline };
+        let mut calls = Computation { code: self, routine, result: Arc::clone(result), deadline };
         let in_code = self.enter();
-        let invoked =
-            env.code.with_instance(routine, &code, tenant_of(env), |instance| instance.invoke(&invocation, &mut calls));
+        let invoked = env.code.with_instance(&planned, |instance| instance.invoke(&invocation, &mut calls));
         drop(in_code);
         let returned = invoked?;
         check_count(returned.len(), rows.len())?;
-        let first = |row: Vec<Datum>| check_values(&row, &result).map(|()| row.into_iter().next().unwrap_or_default());
+        let first = |row: Vec<Datum>| check_values(&row, result).map(|()| row.into_iter().next().unwrap_or_default());
         returned.into_iter().map(first).collect()
     }
 }

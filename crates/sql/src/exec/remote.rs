@@ -8,9 +8,9 @@
 //! place for one letter and one for its answer. Code whose session needs it no more meets an error at its next call or
 //! look, within 100 ms.
 
-use super::code::{CodeCursor, check_cursors, check_values, no_entry, no_set, of_code, tenant_of};
+use super::code::{CodeCursor, check_cursors, check_values, no_set, of_code};
 use super::steps::{StepAnswer, StepCall, TypesOf};
-use crate::context::{Env, ModuleCode, no_cursor};
+use crate::context::{Env, PlannedRoutine, no_cursor};
 use catalog::{CatalogState, Module, Routine};
 use engine::Wake;
 use locked::{Locked, LockedResult};
@@ -20,7 +20,6 @@ use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
 };
 use query::analytics::AnalyticsRun;
-use query::bind::result_kinds;
 use query::rows::{BYTES_MAX, bytes_of, too_much};
 use stage::{AwayTime, StageClock};
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
@@ -184,12 +183,8 @@ impl AnalyticsRun for Mailbox {
 /// Procedure that is about to run on a thread of its own.
 pub(crate) struct RemoteProcedure {
     env: Arc<Env>,
-    code: Arc<ModuleCode>,
-    routine: Arc<Routine>,
-    entry: u16,
+    planned: Arc<PlannedRoutine>,
     arguments: Vec<Datum>,
-    kinds: Vec<SqlType>,
-    result: Arc<[SqlType]>,
     mailbox: Arc<Mailbox>,
 }
 
@@ -197,37 +192,32 @@ impl RemoteProcedure {
     /// Prepares the code of a procedure.
     ///
     /// # Errors
-    /// `42704` and `42883` for a module or an entry that does not exist.
+    /// Those of [`SessionCode::planned`](crate::context::SessionCode::planned).
     pub(crate) fn new(
         routine: &Arc<Routine>,
         arguments: Vec<Datum>,
         (env, catalog, path): (Arc<Env>, &CatalogState, &[String]),
         mailbox: &Arc<Mailbox>,
     ) -> SqlResult<RemoteProcedure> {
-        let (module, entry) =
-            routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a procedure in SQL apart"))?;
-        let code = env.code.module(module, catalog, path, &env)?;
-        let entry = code.module().manifest.entry(entry).ok_or_else(|| no_entry(module, entry))?;
-        let result = result_kinds(routine, catalog)?.into();
-        let kinds = routine.inputs().map(|input| input.kind.into()).collect();
-        let (routine, mailbox) = (Arc::clone(routine), Arc::clone(mailbox));
-        Ok(RemoteProcedure { env, code, routine, entry, arguments, kinds, result, mailbox })
+        let planned = env.code.planned(routine, catalog, path, &env)?;
+        Ok(RemoteProcedure { env, planned, arguments, mailbox: Arc::clone(mailbox) })
     }
 
     /// Returns the module of the code.
     pub(crate) fn module(&self) -> &Arc<Module> {
-        self.code.module()
+        self.planned.code.module()
     }
 
     /// Runs the code to its end, which the session learns by a letter.
     pub(crate) fn run(self) {
         let result = pulse::during(Arc::clone(&self.mailbox) as _, || self.invoked());
-        let result = result.map_err(|error| of_code(error, &self.routine));
+        let result = result.map_err(|error| of_code(error, &self.planned.routine));
         self.mailbox.put(Letter::Result(result));
     }
 
     fn invoked(&self) -> SqlResult<Vec<Vec<Datum>>> {
-        let RemoteProcedure { env, code, routine, entry, arguments, kinds, result, mailbox } = self;
+        let RemoteProcedure { env, planned, arguments, mailbox } = self;
+        let PlannedRoutine { routine, entry, arguments: kinds, result, .. } = &**planned;
         let limits = routine.isolation.limits;
         let rows = [arguments.as_slice()];
         let invocation = Invocation { entry: *entry, rows: &rows, arguments: kinds, result, limits };
@@ -242,7 +232,7 @@ impl RemoteProcedure {
             types: HashMap::new(),
         };
         let invoke = |instance: &mut dyn procs::Instance| instance.invoke(&invocation, &mut calls);
-        let returned = env.code.with_instance(routine, code, tenant_of(env), invoke)?;
+        let returned = env.code.with_instance(planned, invoke)?;
         returned.iter().try_for_each(|row| check_values(row, result))?;
         Ok(returned)
     }

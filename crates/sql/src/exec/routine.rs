@@ -7,8 +7,6 @@
 //! outside of the transaction until the statement has ended.
 
 use super::{Flow, RowSink, RowStack, Run};
-use catalog::acl::Privileges;
-use catalog::rights::Rights;
 use catalog::{Routine, RoutineResult, Volatility};
 use query::change::{Change, Modify};
 use query::plan::{Expr, Plan, RoutineCall};
@@ -91,15 +89,14 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `42501`
-    pub(super) fn check_execute(&self, routine: &Routine) -> SqlResult<()> {
-        let Some(rights) = Rights::of_session(self.catalog, self.env) else { return Ok(()) };
-        rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))
+    pub(super) fn check_execute(&self, routine: &Arc<Routine>) -> SqlResult<()> {
+        self.env.bodies.check_execute(routine, self.catalog, self.env)
     }
 
     /// Runs the body of a routine.
     fn called(&self, routine: &Arc<Routine>, arguments: &[Datum], each: &mut RowSink<'_>) -> SqlResult<Flow> {
-        if let Some(code) = routine.module() {
-            return self.called_code(routine, code, arguments, each);
+        if routine.module().is_some() {
+            return self.called_code(routine, arguments, each);
         }
         let startup = || format!("SQL function \"{}\" during startup", routine.name);
         let path = routine.path.as_deref().unwrap_or(self.path);

@@ -6,7 +6,7 @@ use catalog::{Module, Routine};
 use procs::{Artifact, EngineCalls, Executed, StatementHandle, TableHandle};
 use query::plan::RoutineCall;
 use statement::error::{SqlError, SqlResult, SqlState};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use types::SqlType;
 use types::datum::Datum;
@@ -76,7 +76,7 @@ impl Run<'_> {
             clock: self.env.code.clock(),
             routine,
             result: Arc::from([]),
-            cursors: HashMap::new(),
+            cursors: BTreeMap::new(),
             last_cursor: 0,
             emitted: Vec::new(),
             deadline: None,

@@ -10,8 +10,8 @@
 //! by key: wait, evaluate a default, report the violation of a constraint, refuse a right. Nothing waits here.
 
 use super::Run;
-use super::code::{CodeCursor, check_cursors, check_values, tenant_of};
-use crate::context::{InstancePlace, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle};
+use super::code::{CodeCursor, check_cursors, check_values};
+use crate::context::{InstancePlace, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle, tenant_of};
 use catalog::storage::{datum, decimal, store};
 use catalog::{Catalog, Routine, TableInfo};
 use engine::{Begin, Direction, Row, RowLock, RowWriter, Step, Txn, Value, Wait};
