@@ -57,7 +57,8 @@ fn xdp_port(text: &str, port: u16) -> Result<PortOptions, OptionError> {
     };
     let (address, port) = match words.next().map(|word| (word.parse::<SocketAddrV4>(), word.parse::<Ipv4Addr>())) {
         Some((Ok(address), _)) if address.port() == 0 => {
-            let why = "port 0 is not supported: give the one that clients connect to, or none for that of the setting port";
+            let why =
+                "port 0 is not supported: give the one that clients connect to, or none for that of the setting port";
             return Err(OptionError::new(format!("overtake.listen_xdp: \"{text}\": {why}")));
         }
         Some((Ok(address), _)) => (Some(*address.ip()), address.port()),
