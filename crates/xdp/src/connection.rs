@@ -1,20 +1,20 @@
-//! Connection: TCP's state of one client, and its way to the frames.
+//! Connection: TCP's state of one peer, and its way to the frames.
 //!
 //! **Invariant:** smoltcp sees the segments of one connection only, in a set of sockets that has one, so its search
-//! among all sockets costs nothing. It chooses its own first sequence number, after the client knows ours: numbers are
-//! moved by the difference in both directions, before and after it.
+//! among all sockets costs nothing. It chooses its own first sequence number: when a client has asked, after that knows
+//! ours; when we ask, one that can be guessed. Numbers are moved in both directions, before and after it.
 
 use crate::count::{self, Counted, Memory};
-use crate::frame::{self, ACK, ETHERNET, HEADERS, Macs, Plain, RST, SYN, Segment, reversed};
+use crate::frame::{self, ACK, ETHERNET, Ends, HEADERS, Macs, Plain, RST, SYN, Segment, reversed};
 use crate::handshake::Answered;
 use crate::port::Facts;
 use crate::socket::Sender;
 use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{self, CongestionControl, SocketBuffer, State};
-use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, IpEndpoint};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::SocketAddrV4;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -64,14 +64,19 @@ struct Numbers {
     received: u32,
 }
 
-/// Connection of a client.
+/// Connection of a client with us, or of ours with a server.
 pub(crate) struct Connection {
     sockets: SocketSet<'static>,
     handle: SocketHandle,
-    pub(crate) peer: SocketAddrV4,
+    pub(crate) ends: Ends,
     /// Ethernet addresses of what is sent: those of the handshake, until a segment that fits has others.
     macs: Macs,
-    numbers: Numbers,
+    /// Numbers since the end of the handshake.
+    numbers: Option<Numbers>,
+    /// Time of our request for the connection.
+    asked: Option<Time>,
+    /// True if the server has refused it.
+    is_refused: bool,
     /// Our sequence numbers minus smoltcp's.
     moved: u32,
     reader: Option<Waker>,
@@ -185,7 +190,7 @@ pub(crate) fn interface(facts: &Facts, seed: u64) -> Interface {
     let mut interface = Interface::new(config, &mut Wire::new(facts, &mut Tail::default()), instant(Time::ZERO));
     interface.update_ip_addrs(|addresses| {
         // There is room for one.
-        let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(*facts.address.ip()), 32));
+        let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(*facts.diverted.local().ip()), 32));
     });
     interface
 }
@@ -200,6 +205,45 @@ fn socket() -> tcp::Socket<'static> {
 }
 
 impl Connection {
+    fn between(ends: Ends, macs: Macs, memory: Memory) -> Connection {
+        let mut sockets = SocketSet::new(Vec::with_capacity(1));
+        let handle = sockets.add(socket());
+        Connection {
+            sockets,
+            handle,
+            ends,
+            macs,
+            numbers: None,
+            asked: None,
+            is_refused: false,
+            moved: 0,
+            reader: None,
+            writer: None,
+            tail: Tail::default(),
+            probe_after: None,
+            is_listed: false,
+            is_dropped: false,
+            linger: None,
+            _counted: Counted::new(memory, CONNECTION_BYTES),
+        }
+    }
+
+    /// Begins a connection with a server. It ends if there is no answer within this time.
+    pub(crate) fn open(
+        interface: &mut Interface,
+        (ends, macs): (Ends, Macs),
+        limit: Duration,
+        memory: Memory,
+    ) -> Option<Connection> {
+        let mut connection = Connection::between(ends, macs, memory);
+        connection.limit_silence(Some(limit));
+        // Who sees one connection learns nothing about the numbers of the next one.
+        connection.moved = RandomState::new().hash_one(ends) as u32;
+        let (theirs, ours) = (IpEndpoint::from(ends.theirs), IpEndpoint::from(ends.ours));
+        connection.socket().connect(interface.context(), theirs, ours).ok()?;
+        Some(connection)
+    }
+
     /// Makes the connection of a client that has acknowledged our first sequence number, `ours`. Its segment is to be
     /// [taken](Connection::take) next.
     pub(crate) fn new(
@@ -210,16 +254,16 @@ impl Connection {
         memory: Memory,
         now: Time,
     ) -> Option<Connection> {
-        let mut sockets = SocketSet::new(Vec::with_capacity(1));
-        let handle = sockets.add(socket());
-        sockets.get_mut::<tcp::Socket<'_>>(handle).listen(facts.address.port()).ok()?;
+        let ends = segment.ends;
+        let mut connection = Connection::between(ends, reversed(&segment.macs), memory);
+        connection.socket().listen(ends.ours.port()).ok()?;
         // The request again, as smoltcp has to see it.
         let mut frame = [0; HEADERS + 20];
         let options = answered.offer.options(answered.offer.mss, answered.offer.scale.unwrap_or(0));
         let request = Plain {
             macs: segment.macs,
-            from: segment.from,
-            to: facts.address,
+            from: ends.theirs,
+            to: ends.ours,
             sequence: segment.sequence.wrapping_sub(1),
             acknowledged: 0,
             flags: SYN,
@@ -227,30 +271,41 @@ impl Connection {
             options: &options,
         };
         let end = request.write(&mut frame);
-        let mut tail = Tail::default();
-        let mut wire = Wire::new(facts, &mut tail);
+        let mut wire = Wire::new(facts, &mut connection.tail);
         wire.incoming = frame.get(ETHERNET..end);
-        interface.poll_ingress_single(instant(now), &mut wire, &mut sockets);
-        interface.poll_egress(instant(now), &mut wire, &mut sockets);
-        let moved = segment.acknowledged.wrapping_sub(1).wrapping_sub(wire.answered?);
-        let numbers = Numbers { acknowledged: segment.acknowledged.wrapping_sub(moved), received: segment.sequence };
-        let probe_after = answered.rtt.map(|rtt| (3 * rtt).clamp(PROBE.0, PROBE.1));
-        Some(Connection {
-            sockets,
-            handle,
-            peer: segment.from,
-            macs: reversed(&segment.macs),
-            numbers,
-            moved,
-            reader: None,
-            writer: None,
-            tail,
-            probe_after,
-            is_listed: false,
-            is_dropped: false,
-            linger: None,
-            _counted: Counted::new(memory, CONNECTION_BYTES),
-        })
+        interface.poll_ingress_single(instant(now), &mut wire, &mut connection.sockets);
+        interface.poll_egress(instant(now), &mut wire, &mut connection.sockets);
+        connection.moved = segment.acknowledged.wrapping_sub(1).wrapping_sub(wire.answered?);
+        connection.is_established(segment, answered.rtt);
+        Some(connection)
+    }
+
+    /// Takes note of the end of the handshake, by this segment, and of the time that it took.
+    fn is_established(&mut self, segment: &Segment, rtt: Option<Duration>) {
+        let acknowledged = segment.acknowledged.wrapping_sub(self.moved);
+        // A request has a number, too.
+        let received = segment.sequence.wrapping_add((segment.flags & SYN != 0).into());
+        self.numbers = Some(Numbers { acknowledged, received });
+        self.probe_after = rtt.map(|rtt| (3 * rtt).clamp(PROBE.0, PROBE.1));
+        count::ACCEPTED.add(1);
+    }
+
+    /// Takes note of a server's answer to our request, if this segment is one.
+    fn is_answered(&mut self, segment: &Segment, now: Time) {
+        match self.socket().state() {
+            State::Listen | State::SynSent | State::SynReceived => {}
+            State::Closed => self.is_refused = true,
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => {
+                self.is_established(segment, self.asked.map(|asked| now.saturating_sub(asked)));
+                self.limit_silence(None);
+            }
+        }
     }
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
@@ -263,7 +318,12 @@ impl Connection {
         (socket.send_queue(), socket.recv_queue())
     }
 
-    /// Takes a segment of the client.
+    /// Returns true if the peer's end has come, which has a number.
+    fn has_end(&mut self) -> bool {
+        matches!(self.socket().state(), State::CloseWait | State::Closing | State::LastAck | State::TimeWait)
+    }
+
+    /// Takes a segment of the peer.
     pub(crate) fn take(
         &mut self,
         (facts, interface, sender): (&Facts, &mut Interface, &mut Sender),
@@ -275,16 +335,30 @@ impl Connection {
         frame::move_acknowledged(bytes, self.moved);
         let before = self.queued();
         let acknowledged = segment.acknowledged.wrapping_sub(self.moved);
-        if segment.flags & (ACK | SYN | RST) == ACK && self.numbers.fit(segment.sequence, acknowledged, before.0) {
+        let fits = |numbers: Numbers| numbers.fit(segment.sequence, acknowledged, before.0);
+        let numbers = self.numbers.filter(|numbers| segment.flags & (ACK | SYN | RST) == ACK && fits(*numbers));
+        if numbers.is_some() {
             self.macs = reversed(&segment.macs);
         }
+        let (mut frame, mut length) = ([0; HEADERS], 0);
+        if let Some(next) = numbers.and_then(|numbers| numbers.behind(segment, acknowledged, self.has_end())) {
+            length = next.write(&mut frame);
+        }
+        let is_opening = self.numbers.is_none() && self.socket().state() != State::Closed;
         let mut wire = Wire::new(facts, &mut self.tail);
         (wire.sender, wire.macs, wire.moved) = (Some(sender), self.macs, self.moved);
-        wire.incoming = bytes.get(segment.packet.clone());
-        interface.poll_ingress_single(instant(now), &mut wire, &mut self.sockets);
+        for packet in [frame.get(ETHERNET..length), bytes.get(segment.packet.clone())].into_iter().flatten() {
+            wire.incoming = Some(packet);
+            interface.poll_ingress_single(instant(now), &mut wire, &mut self.sockets);
+        }
         let after = self.queued();
-        self.numbers.follow(before, after);
-        self.tail.is_acknowledged(self.numbers.acknowledged);
+        if is_opening {
+            self.is_answered(segment, now);
+        }
+        if let Some(numbers) = &mut self.numbers {
+            numbers.follow(before, after);
+            self.tail.is_acknowledged(numbers.acknowledged);
+        }
         if self.is_dropped && 0 < self.socket().recv_queue() {
             // Nobody will read it: the client hears that, as from the kernel.
             self.socket().abort();
@@ -299,6 +373,9 @@ impl Connection {
         now: Time,
         wakes: &mut Vec<Waker>,
     ) -> bool {
+        if self.numbers.is_none() {
+            self.asked.get_or_insert(now);
+        }
         if self.tail.at.is_some_and(|at| at <= now) {
             self.tail.send_again(sender);
         }
@@ -331,6 +408,9 @@ impl Connection {
 
     fn wake(&mut self, wakes: &mut Vec<Waker>) {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
+        if matches!(socket.state(), State::SynSent | State::SynReceived) {
+            return;
+        }
         if self.reader.is_some() && (socket.can_recv() || !socket.may_recv()) {
             wakes.extend(self.reader.take());
         }
@@ -342,6 +422,19 @@ impl Connection {
     /// Returns the tasks that wait for it.
     pub(crate) fn tasks(&mut self) -> impl Iterator<Item = Waker> {
         self.reader.take().into_iter().chain(self.writer.take())
+    }
+
+    /// Waits for the server's answer to our request.
+    pub(crate) fn poll_open(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.numbers.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.socket().state() == State::Closed {
+            let kind = if self.is_refused { io::ErrorKind::ConnectionRefused } else { io::ErrorKind::TimedOut };
+            return Poll::Ready(Err(kind.into()));
+        }
+        keep(&mut self.writer, cx);
+        Poll::Pending
     }
 
     pub(crate) fn poll_read(&mut self, cx: &Context<'_>, copy: impl FnOnce(&[u8]) -> usize) -> Poll<io::Result<()>> {
@@ -412,6 +505,29 @@ impl Numbers {
         may_acknowledge && sequence.wrapping_sub(oldest) as usize <= 2 * INCOMING
     }
 
+    /// Returns the acknowledgement of a segment that fits, if we have all of its bytes, as one behind them. There is
+    /// none if it says nothing new.
+    ///
+    /// smoltcp drops old segments with their acknowledgements, as the standard asks, and repeats from the oldest bytes
+    /// that are not acknowledged, with old numbers in all that it sends. If both sides do that, neither hears the other
+    /// any more.
+    fn behind(self, segment: &Segment, acknowledged: u32, has_end: bool) -> Option<Plain<'static>> {
+        let next = self.received.wrapping_add(has_end.into());
+        let end = segment.sequence.wrapping_add(segment.payload as u32);
+        let is_old = segment.sequence != next && end.wrapping_sub(next).cast_signed() <= 0;
+        let Ends { ours, theirs } = segment.ends;
+        (is_old && acknowledged != self.acknowledged).then_some(Plain {
+            macs: segment.macs,
+            from: theirs,
+            to: ours,
+            sequence: next,
+            acknowledged,
+            flags: ACK,
+            window: segment.window,
+            options: &[],
+        })
+    }
+
     /// Follows TCP, whose queues had and have these lengths before and after a segment: those of what is sent and not
     /// acknowledged, and of what has come and is not read.
     fn follow(&mut self, before: (usize, usize), after: (usize, usize)) {
@@ -455,6 +571,7 @@ mod tests {
     use crate::frame::FIN;
     use crate::port::Port;
     use crate::tests::{self, MEMORY};
+    use std::net::SocketAddrV4;
 
     #[test]
     fn numbers_fit_that_only_the_client_knows() {
@@ -504,8 +621,8 @@ mod tests {
     impl Played {
         fn new(port: Port) -> Played {
             let mut interface = interface(&port.facts, 7);
-            let frame = frame(port.facts.address, MACS, ACK, (THEIRS, OURS), &[]);
-            let segment = frame::parse(&frame, port.facts.address).unwrap();
+            let frame = frame(port.address(), MACS, ACK, (THEIRS, OURS), &[]);
+            let segment = frame::parse(&frame, &port.facts.diverted).unwrap();
             let offer = frame::Offer { mss: 1460, scale: None, sack: false };
             let answered = Answered { offer, rtt: Some(Duration::from_millis(1)) };
             let connection =
@@ -516,8 +633,8 @@ mod tests {
         }
 
         fn take(&mut self, macs: Macs, flags: u8, numbers: (u32, u32), payload: &[u8]) {
-            let mut frame = frame(self.port.facts.address, macs, flags, numbers, payload);
-            let segment = frame::parse(&frame, self.port.facts.address).unwrap();
+            let mut frame = frame(self.port.address(), macs, flags, numbers, payload);
+            let segment = frame::parse(&frame, &self.port.facts.diverted).unwrap();
             let means = (&self.port.facts, &mut self.interface, &mut self.port.sender);
             self.connection.take(means, &segment, &mut frame, Time::from_millis(5), &mut Vec::new());
         }
@@ -585,6 +702,28 @@ mod tests {
         assert_eq!((played.connection.macs, played.has_tail()), (reversed(&MACS), true));
         played.take(MACS, ACK, (THEIRS.wrapping_add(4), end + 4), &[]);
         assert!(!played.has_tail());
-        assert_eq!(played.connection.numbers.received, THEIRS.wrapping_add(4));
+        assert_eq!(played.connection.numbers.unwrap().received, THEIRS.wrapping_add(4));
+    }
+
+    #[test]
+    fn acknowledgements_of_old_segments_count() {
+        let Some(lab) = tests::lab(1500) else { return };
+        let port = lab.at_server(|| Port::open(tests::options(1), MEMORY)).unwrap().unwrap();
+        let mut played = Played::new(port);
+        played.take(MACS, ACK, (THEIRS, OURS), b"more");
+        // The client has lost our acknowledgement, so it repeats its bytes; or it sends none, with an old number.
+        for (number, payload) in [(1, &b"more"[..]), (2, b"mo"), (3, b"")] {
+            played.write(b"answer");
+            assert!(played.has_tail());
+            played.take(MACS, ACK, (THEIRS, OURS + 6 * number), payload);
+            assert!(!played.has_tail(), "{number}");
+        }
+        // The same behind its end.
+        let next = THEIRS.wrapping_add(4);
+        played.take(MACS, ACK | FIN, (next, OURS + 18), b"");
+        played.write(b"answer");
+        played.take(MACS, ACK, (next, OURS + 24), b"");
+        assert!(!played.has_tail());
+        assert_eq!(played.read(), b"more");
     }
 }

@@ -6,7 +6,7 @@
 use crate::alarm::Alarms;
 use crate::connection::{self, CONNECTION_BYTES, Connection, Time};
 use crate::count;
-use crate::frame::{self, ACK, FIN, Offer, Plain, RST, Refusal, SYN, Segment, reversed};
+use crate::frame::{self, ACK, CLIENT_BITS, Ends, FIN, Offer, Plain, RST, Refusal, SYN, Segment, reversed};
 use crate::handshake::Handshakes;
 use crate::port::Port;
 use crate::rest::Rest;
@@ -79,7 +79,9 @@ pub(crate) struct Driver {
     handshakes: Handshakes,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
-    numbers: HashMap<SocketAddrV4, u32>,
+    numbers: HashMap<Ends, u32>,
+    /// Port of the next client, but for the bits that all have.
+    next_client: u16,
     /// Connections that may have something to send.
     listed: Vec<u32>,
     /// Times at which connections are looked at. A look too many does no harm.
@@ -103,7 +105,8 @@ enum Next {
     Sleep(Option<Instant>),
 }
 
-/// Starts a port on this thread, in a runtime of tokio that has this one thread. `accept` takes its connections.
+/// Starts a port on this thread, in a runtime of tokio that has this one thread. `accept` takes the connections of a
+/// server's port; those of clients are made by [`connect`](crate::connect).
 ///
 /// # Errors
 /// The runtime refuses the socket.
@@ -121,6 +124,7 @@ pub fn start(port: Port, accept: Accept) -> io::Result<()> {
         connections: Vec::new(),
         free: Vec::new(),
         numbers: HashMap::new(),
+        next_client: RandomState::new().hash_one(identity) as u16,
         listed: Vec::new(),
         alarms: Alarms::default(),
         orphans: Arc::default(),
@@ -272,7 +276,7 @@ impl Driver {
             let means = (&self.port.facts, &mut self.interface, &mut self.port.sender);
             let is_full = connection.send(means, now, &mut self.wakes);
             if connection.is_over() {
-                self.numbers.remove(&connection.peer);
+                self.numbers.remove(&connection.ends);
                 self.alarms.forget(*number);
                 self.connections[*number as usize] = None;
                 self.free.push(*number);
@@ -310,7 +314,7 @@ impl Driver {
             taken += 1;
             let bytes = self.port.receiver.bytes(&mut received);
             self.port.sender.capture(bytes);
-            match frame::parse(bytes, self.port.facts.address) {
+            match frame::parse(bytes, &self.port.facts.diverted) {
                 Ok(segment) => self.segment(&segment, &mut received, now),
                 Err(refusal) => self.refused(refusal),
             }
@@ -339,7 +343,7 @@ impl Driver {
 
     /// Hands a segment to its connection.
     fn segment(&mut self, segment: &Segment, received: &mut Received, now: Time) {
-        let number = match self.numbers.get(&segment.from) {
+        let number = match self.numbers.get(&segment.ends) {
             Some(number) => *number,
             None => match self.stranger(segment, received, now) {
                 Some(number) => number,
@@ -354,26 +358,30 @@ impl Driver {
 
     /// Handles a segment of no connection. Returns the number of the connection that it has established.
     fn stranger(&mut self, segment: &Segment, received: &mut Received, now: Time) -> Option<u32> {
+        let (is_served, from) = (self.port.server.is_none(), segment.ends.theirs);
         match segment.flags & (SYN | ACK | RST | FIN) {
-            SYN => {
+            SYN if is_served => {
                 let bytes = self.port.receiver.bytes(received);
                 let offer = Offer::read(bytes.get(segment.options.clone()).unwrap_or_default());
-                let (ours, answer) = self.handshakes.request(segment.from, segment.sequence, offer, now);
+                let (ours, answer) = self.handshakes.request(from, segment.sequence, offer, now);
                 let options = answer.options(self.port.facts.mss, 0);
                 self.answer(segment, (ours, segment.sequence.wrapping_add(1)), SYN | ACK, &options);
                 None
             }
-            ACK => {
+            ACK if is_served => {
                 let (theirs, ours) = (segment.sequence.wrapping_sub(1), segment.acknowledged.wrapping_sub(1));
-                let answered = self.handshakes.acknowledged(segment.from, theirs, ours, now);
-                let has_room =
-                    self.numbers.len() < self.port.connections_max && (self.port.memory.has_room)(CONNECTION_BYTES);
-                let connection = answered.filter(|_| has_room).and_then(|answered| {
+                let answered = self.handshakes.acknowledged(from, theirs, ours, now);
+                let connection = answered.filter(|_| self.has_room()).and_then(|answered| {
                     let (port, interface) = (&self.port, &mut self.interface);
                     Connection::new(&port.facts, interface, segment, answered, port.memory, now)
                 });
                 match connection {
-                    Some(connection) => Some(self.enter(connection)),
+                    Some(connection) => {
+                        let stream = self.enter(connection);
+                        let number = stream.number;
+                        (self.accept)(stream);
+                        Some(number)
+                    }
                     None => {
                         self.reset(segment);
                         None
@@ -389,19 +397,47 @@ impl Driver {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.numbers.len() < self.port.connections_max && (self.port.memory.has_room)(CONNECTION_BYTES)
+    }
+
+    /// Begins a connection with the server, which has this time to answer.
+    pub(crate) fn open(&mut self, limit: Duration) -> io::Result<XdpStream> {
+        let refused = |kind: io::ErrorKind, why: &str| Err(io::Error::new(kind, why));
+        let Some((theirs, macs)) = self.port.server else {
+            return refused(io::ErrorKind::Unsupported, "the port of this thread is that of a server");
+        };
+        if !self.has_room() {
+            return refused(io::ErrorKind::QuotaExceeded, "too many connections, or too little memory for one more");
+        }
+        let mut ends = (0..=!CLIENT_BITS).map(|more| {
+            let port = CLIENT_BITS | self.next_client.wrapping_add(more);
+            Ends { ours: SocketAddrV4::new(*self.port.address().ip(), port), theirs }
+        });
+        let Some(ends) = ends.find(|ends| !self.numbers.contains_key(ends)) else {
+            return refused(io::ErrorKind::AddrNotAvailable, "all ports of clients are taken");
+        };
+        // A port rests for as long as possible: the server may remember its last connection.
+        self.next_client = ends.ours.port().wrapping_add(1);
+        let Some(connection) = Connection::open(&mut self.interface, (ends, macs), limit, self.port.memory) else {
+            return refused(io::ErrorKind::AddrNotAvailable, "the server's address is none to connect to");
+        };
+        let stream = self.enter(connection);
+        self.list(stream.number);
+        self.tell();
+        Ok(stream)
+    }
+
     /// Gives a connection a number and a stream.
-    fn enter(&mut self, connection: Connection) -> u32 {
-        let theirs = connection.peer;
+    fn enter(&mut self, connection: Connection) -> XdpStream {
+        let Ends { ours, theirs } = connection.ends;
         let number = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() as u32 - 1
         });
         self.connections[number as usize] = Some(connection);
-        self.numbers.insert(theirs, number);
-        count::ACCEPTED.add(1);
-        let (ours, orphans) = (self.port.facts.address, Arc::clone(&self.orphans));
-        (self.accept)(XdpStream { port: self.identity, number, ours, theirs, orphans });
-        number
+        self.numbers.insert(Ends { ours, theirs }, number);
+        XdpStream { port: self.identity, number, ours, theirs, orphans: Arc::clone(&self.orphans) }
     }
 
     /// Sends a segment without payload, or nothing if there is no frame: who has asked asks again.
@@ -409,8 +445,8 @@ impl Driver {
         let Some(mut frame) = self.port.sender.frame() else { return };
         let plain = Plain {
             macs: reversed(&segment.macs),
-            from: self.port.facts.address,
-            to: segment.from,
+            from: segment.ends.ours,
+            to: segment.ends.theirs,
             sequence,
             acknowledged,
             flags,
@@ -449,6 +485,11 @@ impl Driver {
         {
             task.wake_by_ref();
         }
+    }
+
+    pub(crate) fn poll_open(&mut self, number: u32, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let connection = self.connections.get_mut(number as usize).and_then(Option::as_mut);
+        connection.map_or_else(gone, |connection| connection.poll_open(cx))
     }
 
     pub(crate) fn poll_read(

@@ -41,14 +41,55 @@ pub(crate) fn reversed(macs: &Macs) -> Macs {
     reversed
 }
 
+/// Bits of the port of each client here. The kernel hands out none of these ports unless it is told to.
+pub(crate) const CLIENT_BITS: u16 = 0xf000;
+
+/// TCP that is diverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Diverted {
+    /// What comes to a server at this address and port.
+    To(SocketAddrV4),
+    /// What comes from a server, to the ports of its clients at an address.
+    From { server: SocketAddrV4, to: Ipv4Addr },
+}
+
+impl Diverted {
+    /// Returns the local address; its port is 0 for clients, each of which has its own.
+    pub(crate) fn local(&self) -> SocketAddrV4 {
+        match *self {
+            Diverted::To(address) => address,
+            Diverted::From { to, .. } => SocketAddrV4::new(to, 0),
+        }
+    }
+
+    /// Returns true if TCP between these ends is part of it.
+    fn has(&self, ends: &Ends) -> bool {
+        match *self {
+            Diverted::To(address) => ends.ours == address,
+            Diverted::From { server, to } => {
+                ends.theirs == server && *ends.ours.ip() == to && ends.ours.port() & CLIENT_BITS == CLIENT_BITS
+            }
+        }
+    }
+}
+
+/// Both ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ends {
+    pub(crate) ours: SocketAddrV4,
+    pub(crate) theirs: SocketAddrV4,
+}
+
 /// TCP segment of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) macs: Macs,
-    pub(crate) from: SocketAddrV4,
+    pub(crate) ends: Ends,
     pub(crate) sequence: u32,
     pub(crate) acknowledged: u32,
     pub(crate) flags: u8,
+    /// Window, as the header has it.
+    pub(crate) window: u16,
     /// Place of the options.
     pub(crate) options: Range<usize>,
     /// Length of the payload.
@@ -60,7 +101,7 @@ pub(crate) struct Segment {
 /// Reason why a frame is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No valid segment to this address and port.
+    /// No valid segment of what is diverted.
     Invalid,
     /// The sender has left the checksum to its device, which did not compute it.
     Unfinished,
@@ -106,8 +147,8 @@ fn pseudo(frame: &[u8], length: usize) -> u64 {
     u64::from(word(frame, 26)) + u64::from(word(frame, 30)) + 6 + length as u64
 }
 
-/// Reads a frame to this address and port.
-pub(crate) fn parse(frame: &[u8], to: SocketAddrV4) -> Result<Segment, Refusal> {
+/// Reads a frame of what is diverted.
+pub(crate) fn parse(frame: &[u8], diverted: &Diverted) -> Result<Segment, Refusal> {
     let is = |is_so: bool| if is_so { Ok(()) } else { Err(Refusal::Invalid) };
     is(HEADERS <= frame.len() && half(frame, 12) == 0x0800 && byte(frame, ETHERNET) == 0x45)?;
     is(half(frame, 20) & 0x3fff == 0 && byte(frame, 23) == 6)?;
@@ -115,14 +156,16 @@ pub(crate) fn parse(frame: &[u8], to: SocketAddrV4) -> Result<Segment, Refusal> 
     is((HEADERS..=frame.len()).contains(&end))?;
     let data = AT_TCP + usize::from(byte(frame, AT_TCP + 12) >> 4) * 4;
     is((HEADERS..=end).contains(&data))?;
-    is(address(frame, 30) == *to.ip() && half(frame, AT_TCP + 2) == to.port())?;
-    let from = SocketAddrV4::new(address(frame, 26), half(frame, AT_TCP));
-    let ip = from.ip();
-    is(from.port() != 0 && !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast() && !ip.is_loopback())?;
+    let theirs = SocketAddrV4::new(address(frame, 26), half(frame, AT_TCP));
+    let ours = SocketAddrV4::new(address(frame, 30), half(frame, AT_TCP + 2));
+    let ends = Ends { ours, theirs };
+    is(diverted.has(&ends))?;
+    let ip = theirs.ip();
+    is(theirs.port() != 0 && !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast() && !ip.is_loopback())?;
     let mut macs: Macs = [0; 12];
     put(&mut macs, 0, frame.get(..12).unwrap_or_default());
     // Answers go to one station.
-    is(macs[0] & 1 == 0 && macs[6] & 1 == 0 && from != to)?;
+    is(macs[0] & 1 == 0 && macs[6] & 1 == 0 && theirs != ours)?;
     is(sum(frame.get(ETHERNET..AT_TCP).unwrap_or_default(), 0) == 0xffff)?;
     let segment = frame.get(AT_TCP..end).unwrap_or_default();
     if sum(segment, pseudo(frame, segment.len())) != 0xffff {
@@ -131,10 +174,11 @@ pub(crate) fn parse(frame: &[u8], to: SocketAddrV4) -> Result<Segment, Refusal> 
     }
     Ok(Segment {
         macs,
-        from,
+        ends,
         sequence: word(frame, AT_TCP + 4),
         acknowledged: word(frame, AT_TCP + 8),
         flags: byte(frame, AT_TCP + 13),
+        window: half(frame, AT_TCP + 14),
         options: HEADERS..data,
         payload: end - data,
         packet: ETHERNET..end,
@@ -261,11 +305,19 @@ mod tests {
     const CLIENT: &str = "10.1.2.3:40000";
     const SERVER: &str = "10.1.2.4:5432";
 
+    fn to_server() -> Diverted {
+        Diverted::To(SERVER.parse().unwrap())
+    }
+
     fn frame(options: &[u8]) -> Vec<u8> {
+        between(CLIENT.parse().unwrap(), SERVER.parse().unwrap(), options)
+    }
+
+    fn between(from: SocketAddrV4, to: SocketAddrV4, options: &[u8]) -> Vec<u8> {
         let plain = Plain {
             macs: [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
-            from: CLIENT.parse().unwrap(),
-            to: SERVER.parse().unwrap(),
+            from,
+            to,
             sequence: 0xfedc_ba98,
             acknowledged: 77,
             flags: SYN,
@@ -282,8 +334,8 @@ mod tests {
     fn what_is_written_is_read() {
         let offer = Offer { mss: 1460, scale: Some(7), sack: true };
         let frame = frame(&offer.options(1460, 7));
-        let segment = parse(&frame, SERVER.parse().unwrap()).unwrap();
-        assert_eq!(segment.from, CLIENT.parse().unwrap());
+        let segment = parse(&frame, &to_server()).unwrap();
+        assert_eq!(segment.ends, Ends { ours: SERVER.parse().unwrap(), theirs: CLIENT.parse().unwrap() });
         assert_eq!((segment.sequence, segment.acknowledged, segment.flags), (0xfedc_ba98, 77, SYN));
         assert_eq!((segment.payload, segment.packet.end), (0, frame.len()));
         assert_eq!(Offer::read(&frame[segment.options]), offer);
@@ -292,7 +344,7 @@ mod tests {
     #[test]
     fn each_wrong_bit_and_each_missing_byte_is_noticed() {
         let whole = frame(&[]);
-        let to = SERVER.parse().unwrap();
+        let to = &to_server();
         for bit in 0..whole.len() * 8 {
             let mut wrong = whole.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);
@@ -315,6 +367,27 @@ mod tests {
     }
 
     #[test]
+    fn clients_get_what_comes_from_their_server_to_ports_of_theirs() {
+        let server: SocketAddrV4 = SERVER.parse().unwrap();
+        let diverted = Diverted::From { server, to: Ipv4Addr::new(10, 1, 2, 3) };
+        let is_taken =
+            |from: &str, to: &str| parse(&between(from.parse().unwrap(), to.parse().unwrap(), &[]), &diverted).is_ok();
+        for to in ["10.1.2.3:61440", "10.1.2.3:65535"] {
+            assert!(is_taken(SERVER, to), "{to}");
+        }
+        for (from, to) in [
+            // The kernel's clients of the same server.
+            (SERVER, "10.1.2.3:60999"),
+            (SERVER, "10.1.2.3:61439"),
+            (SERVER, "10.1.2.5:61440"),
+            ("10.1.2.4:5433", "10.1.2.3:61440"),
+            ("10.1.2.6:5432", "10.1.2.3:61440"),
+        ] {
+            assert!(!is_taken(from, to), "{from} {to}");
+        }
+    }
+
+    #[test]
     fn options_that_lie_are_not_believed() {
         let default = Offer { mss: MSS_DEFAULT, scale: None, sack: false };
         for options in [&[][..], &[2], &[2, 0], &[2, 4, 5], &[3, 255, 1], &[0, 2, 4, 5, 5], &[254, 2], &[4, 3, 0]] {
@@ -328,7 +401,7 @@ mod tests {
         let mut frame = frame(&[]);
         move_sequence(&mut frame, 0x2000_0000);
         finish(&mut frame);
-        let segment = parse(&frame, SERVER.parse().unwrap()).unwrap();
+        let segment = parse(&frame, &to_server()).unwrap();
         assert_eq!(segment.sequence, 0x1edc_ba98);
         // Without the flag, there is nothing to move.
         move_acknowledged(&mut frame, 7);

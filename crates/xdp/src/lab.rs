@@ -19,11 +19,16 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10,
 /// Names of the ends.
 const ENDS: [&str; 2] = ["server0", "client0"];
 
+/// Names of the ends in the middle: towards the server, and towards the clients.
+const MIDDLE: [&str; 2] = ["middle0", "middle1"];
+
 /// Two networks with a cable (a veth pair) between them: the server's and the clients'.
 #[derive(Debug)]
 pub struct Lab {
     server: File,
     clients: File,
+    /// Network in the middle of the cable: a bridge, and the programs that lose packets there.
+    _middle: Option<(File, Vec<OwnedFd>)>,
 }
 
 /// Makes a network on a thread of its own, which ends.
@@ -61,35 +66,68 @@ fn ip(commands: &str) -> io::Result<()> {
     }
 }
 
+/// Lays a cable between two networks, by the names of its ends there.
+fn cable(mtu: usize, [(one, first), (other, second)]: [(&File, &str); 2]) -> io::Result<()> {
+    // The other network has no name, but a process of it could have one; so the cable is made in the first one, and an
+    // end is moved into the network of a process that waits.
+    let mut waits = within(other, || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn())??;
+    let made = within(one, || {
+        ip(&format!("link add {first} mtu {mtu} type veth peer name {second} mtu {mtu} netns {}\n", waits.id()))
+    });
+    drop(waits.stdin.take());
+    waits.wait()?;
+    made??;
+    for (network, end) in [(one, first), (other, second)] {
+        let up = || {
+            // No device computes sums or cuts segments behind the kernel here.
+            for command in OFFLOADS {
+                system::ethtool_off(end, command)?;
+            }
+            ip(&format!("link set {end} up\nlink set lo up\n"))
+        };
+        within(network, up)??;
+    }
+    Ok(())
+}
+
 impl Lab {
     /// Makes both networks. Packets are at most this large.
     ///
     /// # Errors
     /// The process may not do that, the kernel cannot, or there is no program `ip`.
     pub fn new(mtu: usize) -> io::Result<Lab> {
-        let lab = Lab { server: network()?, clients: network()? };
-        let [server, client] = ENDS;
-        // The other network has no name, but a process of it could have one; so the cable is made there, and one end
-        // is moved into the network of a process that waits.
-        let mut waits =
-            lab.at_clients(|| Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn())??;
-        let made = lab.at_server(|| {
-            ip(&format!("link add {server} mtu {mtu} type veth peer name {client} mtu {mtu} netns {}\n", waits.id()))
-        });
-        drop(waits.stdin.take());
-        waits.wait()?;
-        made??;
-        for (network, end, address) in [(&lab.server, server, ADDRESSES[0]), (&lab.clients, client, ADDRESSES[1])] {
-            let up = || {
-                // No device computes sums or cuts segments behind the kernel here.
-                for command in OFFLOADS {
-                    system::ethtool_off(end, command)?;
-                }
-                ip(&format!("addr add {address}/24 dev {end}\nlink set {end} up\nlink set lo up\n"))
-            };
-            within(network, up)??;
+        let lab = Lab { server: network()?, clients: network()?, _middle: None };
+        cable(mtu, [(&lab.server, ENDS[0]), (&lab.clients, ENDS[1])])?;
+        lab.addressed()
+    }
+
+    /// Makes both networks with a cable that loses one packet in so many in each direction, also those of AF_XDP, which
+    /// pass [`Lab::lose`] by.
+    ///
+    /// # Errors
+    /// Those of [`Lab::new`] and of [`Lab::lose`].
+    pub fn losing(mtu: usize, one_in: u32) -> io::Result<Lab> {
+        let (lab, middle) = (Lab { server: network()?, clients: network()?, _middle: None }, network()?);
+        cable(mtu, [(&lab.server, ENDS[0]), (&middle, MIDDLE[0])])?;
+        cable(mtu, [(&lab.clients, ENDS[1]), (&middle, MIDDLE[1])])?;
+        let bridge = || {
+            let [server, client] = MIDDLE;
+            ip(&format!(
+                "link add bridge0 type bridge\nlink set {server} master bridge0\nlink set {client} master bridge0\n\
+                 link set bridge0 up\n"
+            ))?;
+            program::lose(system::interface_index(server)?, one_in)
+        };
+        let losing = within(&middle, bridge)??;
+        Lab { _middle: Some((middle, losing)), ..lab }.addressed()
+    }
+
+    /// Gives both ends their addresses.
+    fn addressed(self) -> io::Result<Lab> {
+        for (network, end, address) in [(&self.server, ENDS[0], ADDRESSES[0]), (&self.clients, ENDS[1], ADDRESSES[1])] {
+            within(network, || ip(&format!("addr add {address}/24 dev {end}\n")))??;
         }
-        Ok(lab)
+        Ok(self)
     }
 
     /// Returns the address of the server's end.
@@ -105,6 +143,11 @@ impl Lab {
     /// Returns the name of the server's end.
     pub fn server_interface(&self) -> &'static str {
         ENDS[0]
+    }
+
+    /// Returns the name of the clients' end.
+    pub fn client_interface(&self) -> &'static str {
+        ENDS[1]
     }
 
     /// Runs a job in the server's network, on a thread of its own. Sockets and processes that it makes stay there.
@@ -173,7 +216,8 @@ impl Lab {
         Ok([self.at_server(of(ENDS[0]))??, self.at_clients(of(ENDS[1]))??])
     }
 
-    /// Loses one packet in so many at the clients' end, in both directions, until the result is dropped.
+    /// Loses one packet in so many at the clients' end, in both directions, until the result is dropped. Only the
+    /// kernel's own packets pass there.
     ///
     /// # Errors
     /// The kernel cannot (6.6 can).

@@ -1,10 +1,16 @@
-//! Port whose TCP comes to this process: its socket, and the program that diverts frames to it.
+//! Port whose TCP comes to this process: its socket, and the program that diverts frames to it. It is that of a server,
+//! or that of the clients of one.
+//!
+//! **Invariant:** ports of clients are none that the kernel hands out, so neither takes the other's connections.
 
 use crate::capture::{Capture, CaptureFile};
 use crate::count::{Counted, Memory};
+use crate::frame::{CLIENT_BITS, Diverted, Macs};
+use crate::neighbour;
 use crate::program::{Diversion, Mode};
 use crate::socket::{self, Receiver, Sender};
 use crate::system;
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -28,7 +34,7 @@ pub struct PortOptions {
     pub queue: u32,
     /// Address; without one, the first of the interface.
     pub address: Option<Ipv4Addr>,
-    /// Number of the port.
+    /// Number of a server's port; clients have a range of ports.
     pub port: u16,
     /// Way in which frames are diverted.
     pub mode: Mode,
@@ -41,7 +47,7 @@ pub struct PortOptions {
 /// Facts about a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    pub(crate) address: SocketAddrV4,
+    pub(crate) diverted: Diverted,
     /// Largest IP packet, and largest segment.
     pub(crate) mtu: usize,
     pub(crate) mss: u16,
@@ -56,6 +62,8 @@ pub struct Port {
     pub(crate) sender: Sender,
     pub(crate) socket: OwnedFd,
     pub(crate) facts: Facts,
+    /// For clients: their server, and the Ethernet addresses of what is sent to it.
+    pub(crate) server: Option<(SocketAddrV4, Macs)>,
     pub(crate) connections_max: usize,
     pub(crate) memory: Memory,
     name: String,
@@ -84,6 +92,17 @@ fn no_queue(interface: &str, queue: u32) -> Option<io::Error> {
     Some(io::Error::new(io::ErrorKind::InvalidInput, format!("interface \"{interface}\" has {has}")))
 }
 
+/// Returns the number of the interface, and the address that is wished or its first one.
+fn place(options: &PortOptions) -> io::Result<(u32, Ipv4Addr)> {
+    let name = &options.interface;
+    let interface = named(&format!("interface \"{name}\""), system::interface_index(name))?;
+    let address = match options.address {
+        Some(address) => address,
+        None => named(&format!("IPv4 address of interface \"{name}\""), system::interface_address(name))?,
+    };
+    Ok((interface, address))
+}
+
 /// Opens something that may still belong to a process that has just ended: the kernel takes a queue back a little later.
 fn patiently<R>(open: impl Fn() -> io::Result<R>) -> io::Result<R> {
     for _ in 0..BUSY_LOOKS {
@@ -95,22 +114,54 @@ fn patiently<R>(open: impl Fn() -> io::Result<R>) -> io::Result<R> {
     open()
 }
 
+/// Makes sure that the kernel hands out no port of the clients.
+fn ports_are_apart() -> io::Result<()> {
+    const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+    let text = named(RANGE, fs::read_to_string(RANGE))?;
+    match text.split_whitespace().last().and_then(|last| last.parse::<u16>().ok()) {
+        Some(last) if last < CLIENT_BITS => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            format!("{RANGE} is {}: it has to end below {CLIENT_BITS}", text.trim_end().replace('\t', " ")),
+        )),
+    }
+}
+
 impl Port {
-    /// Opens a port, in the network of this thread. Its memory, and that of its connections, is counted.
+    /// Opens the port of a server, in the network of this thread. Its memory, and that of its connections, is counted.
     ///
     /// # Errors
     /// The process may not do that, the kernel or the interface cannot, another program has the interface's XDP, or the
     /// file for the frames cannot be written.
     pub fn open(options: PortOptions, memory: Memory) -> io::Result<Port> {
-        let PortOptions { interface: name, queue, mode, .. } = options;
-        let interface = named(&format!("interface \"{name}\""), system::interface_index(&name))?;
-        let ip = match options.address {
-            Some(ip) => ip,
-            None => named(&format!("IPv4 address of interface \"{name}\""), system::interface_address(&name))?,
-        };
         if options.port == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "port 0 is no port that clients can connect to"));
         }
+        let (interface, ip) = place(&options)?;
+        let diverted = Diverted::To(SocketAddrV4::new(ip, options.port));
+        Port::divert(options, interface, diverted, memory)
+    }
+
+    /// Opens the port of a server's clients, in the network of this thread, where the server is a neighbour. The
+    /// kernel's clients of the same server keep theirs.
+    ///
+    /// # Errors
+    /// Those of [`Port::open`]; the server's Ethernet address is not found, or the kernel hands out the clients' ports.
+    pub fn open_clients(options: PortOptions, server: SocketAddrV4, memory: Memory) -> io::Result<Port> {
+        ports_are_apart()?;
+        let (interface, to) = place(&options)?;
+        let theirs = neighbour::ethernet(&options.interface, to, *server.ip());
+        let theirs = named(&format!("Ethernet address of {}", server.ip()), theirs)?;
+        let ours = system::interface_ethernet(&options.interface)?;
+        let mut macs: Macs = [0; 12];
+        macs[..6].copy_from_slice(&theirs);
+        macs[6..].copy_from_slice(&ours);
+        let port = Port::divert(options, interface, Diverted::From { server, to }, memory)?;
+        Ok(Port { server: Some((server, macs)), ..port })
+    }
+
+    fn divert(options: PortOptions, interface: u32, diverted: Diverted, memory: Memory) -> io::Result<Port> {
+        let PortOptions { interface: name, queue, mode, .. } = options;
         let (frame_bytes, bytes, mtu) = socket::frame_bytes(system::interface_mtu(&name)?);
         if mtu < MTU_MIN {
             return Err(io::Error::new(
@@ -118,7 +169,7 @@ impl Port {
                 format!("interface \"{name}\" has an MTU of {mtu}"),
             ));
         }
-        let facts = Facts { address: SocketAddrV4::new(ip, options.port), mtu, mss: (mtu - IP_HEADERS) as u16 };
+        let facts = Facts { diverted, mtu, mss: (mtu - IP_HEADERS) as u16 };
         let _counted = Counted::new(memory, bytes);
         let opened = patiently(|| socket::open(interface, queue, frame_bytes, mode == Mode::Generic));
         // What is wrong with the queue, the kernel does not say.
@@ -131,15 +182,16 @@ impl Port {
             let path = file.path.display().to_string();
             sender.set_capture(named(&path, Capture::start(file))?);
         }
-        let diversion = patiently(|| Diversion::start(interface, queue, facts.address, &socket, mode));
+        let diversion = patiently(|| Diversion::start(interface, queue, &diverted, &socket, mode));
         let _diversion = named(&format!("interface \"{name}\""), diversion)?;
         let connections_max = options.connections_max;
-        Ok(Port { _diversion, receiver, sender, socket, facts, connections_max, memory, name, queue, mode, _counted })
+        let server = None;
+        Ok(Port { _diversion, receiver, sender, socket, facts, server, connections_max, memory, name, _counted })
     }
 
-    /// Returns its address.
+    /// Returns its address; the port is 0 for clients, each of which has its own.
     pub fn address(&self) -> SocketAddrV4 {
-        self.facts.address
+        self.facts.diverted.local()
     }
 
     /// Returns the number of its queue.

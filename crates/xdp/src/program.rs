@@ -1,12 +1,12 @@
 //! Program that the kernel runs for each frame of the interface, and its attachment.
 //!
-//! **Invariant:** only whole TCP segments to one address and port leave the kernel's way, in plain IPv4 packets. The
+//! **Invariant:** only whole TCP segments of what is diverted leave the kernel's way, in plain IPv4 packets. The
 //! attachment lives as long as its descriptor: when the process ends in whichever way, the kernel has the port again.
 
+use crate::frame::{CLIENT_BITS, Diverted, HEADERS};
 use crate::system::{self, Bpf, BpfWords};
 use std::fmt;
 use std::io;
-use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// Instruction: code, registers (source in the upper half), offset, and number.
@@ -86,11 +86,11 @@ fn as_loaded<const N: usize>(bytes: [u8; N]) -> i32 {
     i32::from_le_bytes(all)
 }
 
-/// Writes the program that diverts TCP to an address and port to the sockets of a map.
-pub(crate) fn diverting(to: SocketAddrV4, map: i32) -> Vec<Instruction> {
+/// Writes the program that diverts TCP to the sockets of a map.
+pub(crate) fn diverting(diverted: &Diverted, map: i32) -> Vec<Instruction> {
     // Register 6 is the context, 2 the frame's begin, 3 its end, 5 the field at hand.
     let field = |load: u8, offset: i16| Instruction(load, registers(5, 2), offset, 0);
-    let checks = [
+    let checks = vec![
         // Ethernet: IPv4.
         (vec![field(LOAD_HALF, 12)], as_loaded([0x08, 0x00])),
         // Version 4, no options.
@@ -99,18 +99,31 @@ pub(crate) fn diverting(to: SocketAddrV4, map: i32) -> Vec<Instruction> {
         (vec![field(LOAD_HALF, 20), Instruction(AND, registers(5, 0), 0, as_loaded([0x3f, 0xff]))], 0),
         // TCP.
         (vec![field(LOAD_BYTE, 23)], 6),
-        (vec![field(LOAD_WORD, 30)], as_loaded(to.ip().octets())),
-        (vec![field(LOAD_HALF, 36)], as_loaded(to.port().to_be_bytes())),
     ];
+    let ends = match *diverted {
+        Diverted::To(address) => vec![
+            (vec![field(LOAD_WORD, 30)], as_loaded(address.ip().octets())),
+            (vec![field(LOAD_HALF, 36)], as_loaded(address.port().to_be_bytes())),
+        ],
+        Diverted::From { server, to } => {
+            let bits = as_loaded(CLIENT_BITS.to_be_bytes());
+            vec![
+                (vec![field(LOAD_WORD, 26)], as_loaded(server.ip().octets())),
+                (vec![field(LOAD_HALF, 34)], as_loaded(server.port().to_be_bytes())),
+                (vec![field(LOAD_WORD, 30)], as_loaded(to.octets())),
+                (vec![field(LOAD_HALF, 36), Instruction(AND, registers(5, 0), 0, bits)], bits),
+            ]
+        }
+    };
     let mut program = vec![
         Instruction(MOVE_REGISTER, registers(6, 1), 0, 0),
         Instruction(LOAD_WORD, registers(2, 1), 0, 0),
         Instruction(LOAD_WORD, registers(3, 1), 4, 0),
         Instruction(MOVE_REGISTER, registers(4, 2), 0, 0),
-        Instruction(ADD, registers(4, 0), 0, crate::frame::HEADERS as i32),
+        Instruction(ADD, registers(4, 0), 0, HEADERS as i32),
         Instruction(JUMP_ABOVE_REGISTER, registers(4, 3), 0, 0),
     ];
-    for (loads, wanted) in checks {
+    for (loads, wanted) in checks.into_iter().chain(ends) {
         program.extend(loads);
         program.push(Instruction(JUMP_OTHER, registers(5, 0), 0, wanted));
     }
@@ -182,11 +195,11 @@ fn step<R>(what: &str, result: io::Result<R>) -> io::Result<R> {
 }
 
 impl Diversion {
-    /// Diverts TCP to an address and port, which comes to a queue of an interface, to a socket that is bound there.
+    /// Diverts TCP that comes to a queue of an interface to a socket that is bound there.
     pub(crate) fn start(
         interface: u32,
         queue: u32,
-        to: SocketAddrV4,
+        diverted: &Diverted,
         socket: &OwnedFd,
         mode: Mode,
     ) -> io::Result<Diversion> {
@@ -197,7 +210,8 @@ impl Diversion {
         let mut words: BpfWords = [0; 16];
         (words[0], words[1], words[2]) = (map.as_raw_fd() as u64, u64::MAX, u64::MAX);
         step("BPF map", system::bpf(Bpf::MapUpdate, words, &[&key, &value]))?;
-        let program = step("BPF program", load(PROGRAM_XDP, ATTACH_XDP, &diverting(to, map.as_fd().as_raw_fd())))?;
+        let program =
+            step("BPF program", load(PROGRAM_XDP, ATTACH_XDP, &diverting(diverted, map.as_fd().as_raw_fd())))?;
         let mut words: BpfWords = [0; 16];
         words[0] = halves(program.as_raw_fd() as u64, interface.into());
         words[1] = halves(ATTACH_XDP, mode.flags());

@@ -1,6 +1,7 @@
 //! Stream of bytes of one connection.
 
 use crate::driver::{Driver, Orphans, with};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddrV4;
 use std::pin::Pin;
@@ -22,6 +23,18 @@ pub struct XdpStream {
     pub(crate) ours: SocketAddrV4,
     pub(crate) theirs: SocketAddrV4,
     pub(crate) orphans: Arc<Orphans>,
+}
+
+/// Connects to the server of this thread's port, which is one of clients. The server has this time to answer; the
+/// request is repeated meanwhile.
+///
+/// # Errors
+/// `ConnectionRefused` and `TimedOut`; no such port on this thread, or no room for one more connection.
+pub async fn connect(limit: Duration) -> io::Result<XdpStream> {
+    let opened = with(|driver| driver.open(limit));
+    let stream = opened.unwrap_or_else(|| Err(io::Error::other("this thread has no port")))?;
+    poll_fn(|cx| here(stream.at_home(|driver| driver.poll_open(stream.number, cx)))).await?;
+    Ok(stream)
 }
 
 impl XdpStream {

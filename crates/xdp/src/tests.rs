@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
+mod clients;
+
 const PORT: u16 = 5432;
 /// Time after which a test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,6 +83,10 @@ impl Echo {
     fn start(lab: &Lab, options: PortOptions) -> Echo {
         let port = lab.at_server(|| Port::open(options, MEMORY)).unwrap().unwrap();
         assert_eq!(port.address(), SocketAddrV4::new(lab.server_address(), PORT));
+        Echo::of(port)
+    }
+
+    fn of(port: Port) -> Echo {
         let (over, ended) = oneshot::channel();
         let accepted = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&accepted);

@@ -84,11 +84,14 @@ impl Run<'_> {
         };
         let Some(found) = found else { return Ok(Flow::Continue(())) };
         let one = |at: &usize| datum(found.get(*at), table.columns[*at].kind);
+        let values = columns.iter().map(one);
         // Places that are not needed cost almost as much as the others: each is filled and dropped.
-        match columns.len() {
-            0..=FEW => each(filled(&mut [const { Datum::Null }; FEW], columns.iter().map(one))),
-            ..=KEYED_WIDTH_MAX => each(filled(&mut { EMPTY }, columns.iter().map(one))),
-            _ => each(&columns.iter().map(one).collect::<Vec<_>>()),
+        if columns.len() <= FEW {
+            each(filled(&mut [const { Datum::Null }; FEW], values))
+        } else if columns.len() <= KEYED_WIDTH_MAX {
+            each(filled(&mut { EMPTY }, values))
+        } else {
+            each(&values.collect::<Vec<_>>())
         }
     }
 
