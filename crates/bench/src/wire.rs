@@ -9,6 +9,7 @@
 pub(crate) mod client;
 mod connections;
 pub mod fronts;
+pub(crate) mod links;
 mod load;
 pub(crate) mod mixed;
 mod pgbench;

@@ -186,7 +186,20 @@ impl Port {
         let _diversion = named(&format!("interface \"{name}\""), diversion)?;
         let connections_max = options.connections_max;
         let server = None;
-        Ok(Port { _diversion, receiver, sender, socket, facts, server, connections_max, memory, name, _counted })
+        Ok(Port {
+            _diversion,
+            receiver,
+            sender,
+            socket,
+            facts,
+            server,
+            connections_max,
+            memory,
+            name,
+            queue,
+            mode,
+            _counted,
+        })
     }
 
     /// Returns its address; the port is 0 for clients, each of which has its own.

@@ -46,7 +46,7 @@ pub struct Round {
 }
 
 /// Transactions of one or several rounds.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Driven {
     /// Latencies of committed transactions, retries included; of a whole batch for points.
     pub latency: Histogram,
@@ -133,6 +133,7 @@ fn clients(
     (is_over, ready): (&AtomicBool, &Barrier),
 ) -> anyhow::Result<Driven> {
     let prepared = runtime().and_then(|runtime| {
+        let link = target.prepare_clients(&runtime)?;
         let clients = runtime.block_on(async {
             let mut clients = Vec::new();
             for number in 0..round.clients {
@@ -144,12 +145,13 @@ fn clients(
             run(&mut clients, &|| WARM_UP < warm.elapsed()).await?;
             anyhow::Ok(clients)
         })?;
-        Ok((runtime, clients))
+        Ok((link, runtime, clients))
     });
     // The other thread waits twice, and so does this one, or it would wait for ever.
     ready.wait();
     ready.wait();
-    let (runtime, mut clients) = prepared?;
+    // The link ends last.
+    let (_link, runtime, mut clients) = prepared?;
     runtime.block_on(run(&mut clients, &|| is_over.load(SeqCst)))
 }
 

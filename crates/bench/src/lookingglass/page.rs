@@ -10,6 +10,7 @@ use super::ladder::{STEPS, attacks_cell, cell, cell_of_count};
 use super::rungs::{POINTS, RUNGS};
 use super::transports::CLIENTS;
 use super::urgent;
+use super::xdp;
 use crate::report::{Report, number};
 use anyhow::Context;
 use host::refusal::Refusal;
@@ -29,7 +30,7 @@ struct PageTable {
 /// Name in the marks, and the table of some figures.
 type Block = (&'static str, fn(&Figures) -> PageTable);
 
-const BLOCKS: [Block; 9] = [
+const BLOCKS: [Block; 10] = [
     ("goals", of_goals),
     ("new-order", new_order),
     ("stages", stages),
@@ -37,6 +38,7 @@ const BLOCKS: [Block; 9] = [
     ("calls", of_calls),
     ("transports", transports),
     ("urgent", urgent),
+    ("xdp", over_xdp),
     ("levels", levels),
     ("decision", decision),
 ];
@@ -254,6 +256,25 @@ fn urgent(figures: &Figures) -> PageTable {
         let us = ["p50", "p99"].map(|quantile| figures.get(&format!("glass.urgent.{key}{quantile}_us")).copied());
         if us.iter().any(Option::is_some) {
             table.rows.push(std::iter::once(title).chain(us.map(cell)).collect());
+        }
+    }
+    table
+}
+
+fn over_xdp(figures: &Figures) -> PageTable {
+    let mut table = PageTable::new(&["", "per s", "p99", "server's calls", "clients' calls", "both, times TCP"]);
+    for clients in xdp::CLIENTS {
+        let of = |key: &str, what: &str| figures.get(&format!("glass.xdp.{clients}.{key}.{what}")).copied();
+        let calls = |key| Some(of(key, "calls_us")? + of(key, "client_calls_us")?);
+        let tcp = calls(xdp::SIDES[0].0);
+        for (key, title) in xdp::SIDES {
+            let [per_s, p99, server, client] =
+                ["per_s", "p99_us", "calls_us", "client_calls_us"].map(|what| of(key, what));
+            let values = [per_s, p99, server, client, calls(key).zip(tcp).map(|(calls, tcp)| calls / tcp)];
+            if values.iter().any(Option::is_some) {
+                let title = format!("{clients} clients: {title}").replace("1 clients", "1 client");
+                table.rows.push(std::iter::once(title).chain(values.map(cell)).collect());
+            }
         }
     }
     table

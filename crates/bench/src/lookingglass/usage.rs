@@ -5,6 +5,7 @@
 
 use super::sides::Sides;
 use crate::wire::client::Control;
+use crate::wire::links;
 use crate::wire::processes::ProcessorTime;
 use crate::wire::servers::MeasuredServer;
 use anyhow::Context;
@@ -24,6 +25,7 @@ pub struct Reading {
     /// Seconds of the threads of a server that is one process.
     threads_s: Option<f64>,
     client: ProcessorTime,
+    client_calls_s: f64,
     /// Seconds of each stage that is work; empty if the server has no stage clock.
     stages: BTreeMap<String, f64>,
     frames: FrameUse,
@@ -66,6 +68,8 @@ pub struct Used {
     pub threads_s: Option<f64>,
     /// Processor time of the clients.
     pub client: ProcessorTime,
+    /// Seconds that the clients spent in calls of the kernel that read and write, over links that time them.
+    pub client_calls_s: f64,
     /// Seconds of each stage that is work.
     pub stages: BTreeMap<String, f64>,
     /// Work with frames.
@@ -94,7 +98,8 @@ impl Reading {
         };
         // PostgreSQL's processes are the server.
         let own = if target.is_overtake() { ProcessorTime::of_one(processes.parent())? } else { server };
-        Ok(Reading { server, own, threads_s: threads_ns.map(|ns| ns as f64 / 1e9), client, stages, frames })
+        let threads_s = threads_ns.map(|ns| ns as f64 / 1e9);
+        Ok(Reading { server, own, threads_s, client, client_calls_s: links::calls_s(), stages, frames })
     }
 
     /// Returns the consumption since an earlier reading, in so many seconds.
@@ -117,6 +122,7 @@ impl Reading {
             workers,
             threads_s,
             client: self.client.since(before.client),
+            client_calls_s: self.client_calls_s - before.client_calls_s,
             stages: self.stages.iter().map(stage).collect(),
             frames: self.frames.combine(before.frames, |after, before| after - before),
         }
@@ -148,6 +154,7 @@ impl Used {
         self.workers = self.workers.plus(other.workers);
         self.threads_s = other.threads_s.map(|seconds| seconds + self.threads_s.unwrap_or(0.0));
         self.client = self.client.plus(other.client);
+        self.client_calls_s += other.client_calls_s;
         self.frames = self.frames.combine(other.frames, |one, other| one + other);
         for (stage, seconds) in &other.stages {
             *self.stages.entry(stage.clone()).or_default() += seconds;
@@ -210,6 +217,7 @@ mod tests {
             workers,
             threads_s: None,
             client: time(client_s),
+            client_calls_s: client_s / 4.0,
             stages,
             frames: FrameUse::default(),
         }
@@ -229,7 +237,7 @@ mod tests {
         assert_eq!(sum.outside_s(), 0.125);
         sum.add(&used(1.0, 1.0));
         assert_eq!((sum.wall_s, sum.outside_s(), sum.stage_s("run"), sum.stage_s("gate")), (4.0, -0.25, 2.0, 0.0));
-        assert_eq!((sum.server_busy(), sum.client_busy()), (0.625, 0.5));
+        assert_eq!((sum.server_busy(), sum.client_busy(), sum.client_calls_s), (0.625, 0.5, 0.5));
     }
 
     #[test]
@@ -239,12 +247,13 @@ mod tests {
             own: ProcessorTime { all_s: seconds / 2.0, kernel_s: seconds / 2.0 },
             threads_s: Some(seconds / 2.0),
             client: ProcessorTime::default(),
+            client_calls_s: seconds / 8.0,
             stages: BTreeMap::from([("run".to_owned(), seconds / 2.0)]),
             frames: FrameUse { kernel_s: seconds / 7.0, ..FrameUse::default() },
         };
         let used = of(7.0).since(&of(3.0), 5.0);
         assert_eq!((used.server.all_s, used.server.kernel_s, used.stage_s("run")), (4.0, 1.0, 2.0));
-        assert_eq!(used.threads_s, Some(2.0));
+        assert_eq!((used.threads_s, used.client_calls_s), (Some(2.0), 0.5));
         assert_eq!(used.workers, ProcessorTime { all_s: 2.0, kernel_s: 0.0 });
     }
 }

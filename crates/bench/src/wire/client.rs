@@ -7,7 +7,6 @@ use super::servers::MeasuredServer;
 use anyhow::Context;
 use futures::SinkExt;
 use std::io::Cursor;
-use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
@@ -36,21 +35,6 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 /// Errors of the server or the network.
 pub async fn connect(url: &str) -> anyhow::Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(|error| explain(&error))?;
-    tokio::spawn(async move {
-        // A client that waits for an answer is told of the error.
-        let _ = connection.await;
-    });
-    Ok(client)
-}
-
-/// Does the same over the memory that a server shares with clients who connect to this socket.
-///
-/// # Errors
-/// Errors of the server.
-pub async fn connect_shared(path: &Path, url: &str) -> anyhow::Result<Client> {
-    let config = url.parse::<tokio_postgres::Config>().map_err(|error| explain(&error))?;
-    let stream = overtake_client::connect(path).await.with_context(|| path.display().to_string())?;
-    let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(|error| explain(&error))?;
     tokio::spawn(async move {
         // A client that waits for an answer is told of the error.
         let _ = connection.await;

@@ -9,6 +9,7 @@ pub mod real;
 pub mod soak;
 pub mod tpcb;
 
+use super::links::Link;
 use super::postgres::{Folder, free_port, install, is_root, user};
 use super::servers::{MeasuredServer, Server, ServerProcess};
 use anyhow::Context;
@@ -85,8 +86,14 @@ fn before(
 ) -> anyhow::Result<MeasuredServer> {
     let database = postgres.url.rsplit('/').next().context("the cluster's database")?;
     let url = format!("{}/{database}", server.base_url);
-    let target =
-        MeasuredServer { key, title, url, is_unlogged: postgres.is_unlogged, shared: None, server: Arc::new(server) };
+    let target = MeasuredServer {
+        key,
+        title,
+        url,
+        is_unlogged: postgres.is_unlogged,
+        link: Link::Address,
+        server: Arc::new(server),
+    };
     target.wait()?;
     Ok(target)
 }

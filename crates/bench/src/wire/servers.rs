@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** each server is fresh and ends with the value; the remains of one run are never in the next one's way.
 
-use super::client::{Control, connect, connect_shared};
+use super::client::{Control, connect};
+use super::links::{Link, XdpClients, connect_shared, connect_timed, connect_xdp};
 use super::postgres::{Cluster, Folder, Programs};
 use super::processes::Processes;
 use anyhow::{Context, bail};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 use xdp::lab::Lab;
 
@@ -79,8 +81,8 @@ pub struct MeasuredServer {
     pub url: String,
     /// True if tables are made UNLOGGED.
     pub is_unlogged: bool,
-    /// Socket by which clients come to share memory with the server, instead of the address.
-    pub shared: Option<PathBuf>,
+    /// Way of measured clients to it.
+    pub link: Link,
     pub(super) server: Arc<Server>,
 }
 
@@ -124,7 +126,7 @@ impl ServerChoice {
                 title,
                 url: format!("{}/postgres", server.base_url),
                 is_unlogged,
-                shared: None,
+                link: Link::Address,
                 server,
             };
             target.wait()?;
@@ -158,8 +160,14 @@ impl Transport {
 /// If the server does not answer.
 pub fn elsewhere(url: &str) -> anyhow::Result<MeasuredServer> {
     let server = Arc::new(Server { running: ServerProcess::Elsewhere, base_url: String::new() });
-    let target =
-        MeasuredServer { key: "url", title: "--url", url: url.to_owned(), is_unlogged: false, shared: None, server };
+    let target = MeasuredServer {
+        key: "url",
+        title: "--url",
+        url: url.to_owned(),
+        is_unlogged: false,
+        link: Link::Address,
+        server,
+    };
     target.wait()?;
     Ok(target)
 }
@@ -237,8 +245,7 @@ impl TransportServers {
             let port = self.epoll.server.base_url.rsplit(':').next().and_then(|port| port.parse().ok());
             unix.url = format!("{}/postgres", Transport::Unix.url(port.unwrap_or_default(), _folder.path()));
         }
-        let shared = Some(self.shared.clone());
-        let shared = MeasuredServer { key: "shared", title: "shared memory", shared, ..self.epoll.clone() };
+        let shared = self.epoll.by(("shared", "shared memory"), Link::Shared(self.shared.clone()));
         vec![self.epoll.clone(), self.io_uring.clone(), unix, shared]
     }
 }
@@ -272,7 +279,7 @@ pub fn overtake_in(
 
 fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyhow::Result<MeasuredServer> {
     let url = format!("{}/postgres", server.base_url);
-    let target = MeasuredServer { key, title, url, is_unlogged: false, shared: None, server: Arc::new(server) };
+    let target = MeasuredServer { key, title, url, is_unlogged: false, link: Link::Address, server: Arc::new(server) };
     target.wait()?;
     Ok(target)
 }
@@ -284,8 +291,14 @@ fn one_overtake(key: &'static str, title: &'static str, server: Server) -> anyho
 pub fn small_postgres(connections_max: u32) -> anyhow::Result<MeasuredServer> {
     let server = Arc::new(Server::postgres_of(connections_max, Transport::Tcp, 512 << 20)?);
     let url = format!("{}/postgres", server.base_url);
-    let target =
-        MeasuredServer { key: "postgres", title: "PostgreSQL 15", url, is_unlogged: false, shared: None, server };
+    let target = MeasuredServer {
+        key: "postgres",
+        title: "PostgreSQL 15",
+        url,
+        is_unlogged: false,
+        link: Link::Address,
+        server,
+    };
     target.wait()?;
     Ok(target)
 }
@@ -363,14 +376,32 @@ impl Drop for Server {
 }
 
 impl MeasuredServer {
-    /// Connects by the server's transport; the connection's task runs on the current runtime.
+    /// Returns the same server for clients who come by a link, under another key and title.
+    pub fn by(&self, (key, title): (&'static str, &'static str), link: Link) -> MeasuredServer {
+        MeasuredServer { key, title, link, ..self.clone() }
+    }
+
+    /// Makes a thread ready for clients, which are those of a runtime that ends before the result does.
+    ///
+    /// # Errors
+    /// The link is not possible here.
+    pub fn prepare_clients(&self, runtime: &Runtime) -> anyhow::Result<Option<XdpClients>> {
+        match &self.link {
+            Link::Xdp { interface } => XdpClients::start(runtime, interface, &self.url).map(Some),
+            Link::Address | Link::Timed | Link::Shared(_) => Ok(None),
+        }
+    }
+
+    /// Connects by the server's link; the connection's task runs on the current runtime.
     ///
     /// # Errors
     /// Errors of the server or the network.
     pub async fn client(&self) -> anyhow::Result<Client> {
-        match &self.shared {
-            Some(path) => connect_shared(path, &self.url).await,
-            None => connect(&self.url).await,
+        match &self.link {
+            Link::Address => connect(&self.url).await,
+            Link::Timed => connect_timed(&self.url).await,
+            Link::Shared(path) => connect_shared(path, &self.url).await,
+            Link::Xdp { .. } => connect_xdp(&self.url).await,
         }
     }
 

@@ -1,6 +1,7 @@
 //! System that runs a set-up's transactions, and the limit before it.
 
 use super::super::super::client::Control;
+use super::super::super::links::Link;
 use super::super::super::postgres::free_port;
 use super::super::super::servers::{MeasuredServer, Server, Transport};
 use super::super::{CLIENTS_MAX, gate};
@@ -32,8 +33,14 @@ impl SystemUnderTest {
                 })?;
                 let url = format!("{}/postgres", server.base_url);
                 let server = Arc::new(server);
-                let target =
-                    MeasuredServer { key: "engine", title: "Overtake", url, is_unlogged: false, shared: None, server };
+                let target = MeasuredServer {
+                    key: "engine",
+                    title: "Overtake",
+                    url,
+                    is_unlogged: false,
+                    link: Link::Address,
+                    server,
+                };
                 target.wait()?;
                 load.fill(&target)?;
                 Ok((target, metrics))
