@@ -143,53 +143,69 @@ pub fn set_idle() -> io::Result<()> {
     Ok(())
 }
 
-/// Scheduling class and nice value of a thread.
+/// Scheduling class of a thread, with its nice value or its real-time priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadPriority {
-    policy: i32,
-    nice: i32,
+pub enum ThreadPriority {
+    /// Class SCHED_IDLE. The kernel ignores the nice value there, and keeps it.
+    Idle {
+        /// Nice value.
+        nice: i32,
+    },
+    /// Ordinary class.
+    Ordinary {
+        /// Nice value, -20 to 19.
+        nice: i32,
+    },
+    /// Real-time class SCHED_FIFO.
+    Realtime {
+        /// Priority, 1 to 99.
+        priority: u32,
+    },
 }
 
 impl ThreadPriority {
-    /// Returns the ordinary class with this nice value.
-    pub const fn ordinary(nice: i32) -> ThreadPriority {
-        ThreadPriority { policy: libc::SCHED_OTHER, nice }
-    }
-
     /// Returns the priority of this thread.
     ///
     /// # Errors
-    /// `Unsupported` for a thread of a real-time class.
+    /// `Unsupported` for a class that is none of these.
     pub fn of_current() -> io::Result<ThreadPriority> {
-        // SAFETY: no pointers.
-        let policy = unsafe { libc::sched_getscheduler(0) };
-        checked(policy.min(0))?;
-        if ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy) {
-            return Err(io::ErrorKind::Unsupported.into());
+        let mut attributes = scheduling(0, 0, 0);
+        let size = attributes.size;
+        // SAFETY: the kernel writes no more than `size` bytes into a local of that size.
+        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        checked(result as i32)?;
+        match attributes.sched_policy as i32 {
+            libc::SCHED_IDLE => Ok(ThreadPriority::Idle { nice: attributes.sched_nice }),
+            libc::SCHED_OTHER => Ok(ThreadPriority::Ordinary { nice: attributes.sched_nice }),
+            libc::SCHED_FIFO => Ok(ThreadPriority::Realtime { priority: attributes.sched_priority }),
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
-        // SAFETY: no pointers. The result may be -1, but this call of one's own thread cannot fail.
-        Ok(ThreadPriority { policy, nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) } })
     }
 
     /// Returns true for the class SCHED_IDLE.
     pub const fn is_idle(self) -> bool {
-        self.policy == libc::SCHED_IDLE
+        matches!(self, ThreadPriority::Idle { .. })
     }
 
     /// Returns true if the kernel prefers threads of the other priority.
     pub const fn is_below(self, other: ThreadPriority) -> bool {
-        match (self.is_idle(), other.is_idle()) {
-            (true, false) => true,
-            (false, true) => false,
-            (true, true) | (false, false) => other.nice < self.nice,
+        use ThreadPriority::{Idle, Ordinary, Realtime};
+        match (self, other) {
+            (Idle { .. }, Idle { .. }) => false,
+            (Idle { .. }, Ordinary { .. } | Realtime { .. }) => true,
+            (Ordinary { nice }, Ordinary { nice: other }) => other < nice,
+            (Ordinary { .. }, Realtime { .. }) => true,
+            (Realtime { priority }, Realtime { priority: other }) => priority < other,
+            (Ordinary { .. }, Idle { .. }) | (Realtime { .. }, Idle { .. } | Ordinary { .. }) => false,
         }
     }
 
-    /// Gives this priority to this thread. One of the class SCHED_IDLE still gives way at its safepoints elsewhere than
+    /// Gives this priority to this thread. A thread that has called [`set_idle`] still gives way at its safepoints, except
     /// in an urgent context. Allowed in an urgent context.
     ///
     /// # Errors
-    /// `PermissionDenied` for a higher priority without CAP_SYS_NICE or a limit of nice values (RLIMIT_NICE).
+    /// `PermissionDenied` for a higher priority than the thread has, without CAP_SYS_NICE or a limit that allows it
+    /// (RLIMIT_NICE, RLIMIT_RTPRIO).
     pub fn apply_to_current(self) -> io::Result<()> {
         self.apply_to(0)
     }
@@ -199,19 +215,27 @@ impl ThreadPriority {
     /// # Errors
     /// As [`ThreadPriority::apply_to_current`].
     pub fn apply_to(self, thread: i32) -> io::Result<()> {
-        let attributes = libc::sched_attr {
-            size: size_of::<libc::sched_attr>() as u32,
-            sched_policy: self.policy as u32,
-            sched_flags: 0,
-            sched_nice: self.nice,
-            sched_priority: 0,
-            sched_runtime: 0,
-            sched_deadline: 0,
-            sched_period: 0,
+        let attributes = match self {
+            ThreadPriority::Idle { nice } => scheduling(libc::SCHED_IDLE, nice, 0),
+            ThreadPriority::Ordinary { nice } => scheduling(libc::SCHED_OTHER, nice, 0),
+            ThreadPriority::Realtime { priority } => scheduling(libc::SCHED_FIFO, 0, priority),
         };
         // SAFETY: reads a local, whose size is its first field.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
         checked(result as i32)
+    }
+}
+
+fn scheduling(policy: i32, nice: i32, priority: u32) -> libc::sched_attr {
+    libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: policy as u32,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: priority,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
     }
 }
 

@@ -1,20 +1,27 @@
 //! Raising a worker that runs below other threads, while an urgent request wants it.
 //!
 //! A signal reaches a thread at once only if it has a processor. A worker of the class SCHED_IDLE loses its processor to
-//! every thread that wakes, so the submitter of a request raises it: the kernel then runs the worker before ordinary
-//! threads, the submitter among them. The worker lowers itself at the end of the entry.
+//! every thread that wakes, so the submitter of a request raises it, to the real-time class where that is allowed: the
+//! kernel then runs the worker at once, if need be instead of the submitter. Raised by its nice value alone, it may wait
+//! for milliseconds for a thread that runs on. The worker lowers itself at the end of the entry.
 //!
-//! **Invariant:** a worker is lowered after it was raised. The submitter marks the worker, sends the interrupt and raises
-//! the worker, in this order; the interrupt's handler comes after the mark, and lowers a marked worker. A submitter that
-//! finds the mark gone after it has raised the worker does not know which came first, so it lowers the worker, too. If
-//! that meets the request of another submitter, the request runs on as the query does.
+//! **Invariant:** a worker that was raised is lowered, because an entry ends after that. Whoever raises a worker says so
+//! ([`Raising::is_due`]) before it sends the interrupt, and again afterwards; if an entry has ended meanwhile, it sends
+//! another one. So while `is_due` is true, the end of an entry is to come, and that lowers the worker.
+//!
+//! **Invariant:** a request runs on a raised worker, because the worker raises itself as well: the submitter may not have
+//! come to it, or another one may have been served.
 
-use core::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use preempt::os::ThreadPriority;
 use std::sync::OnceLock;
 
-/// Priorities to raise a worker to, the best first. The second needs a lower limit of nice values than the first.
-const HIGHER: [ThreadPriority; 2] = [ThreadPriority::ordinary(-20), ThreadPriority::ordinary(0)];
+/// Priorities to raise a worker to, the best first. Each needs more rights than the next.
+const CANDIDATES: [ThreadPriority; 3] = [
+    ThreadPriority::Realtime { priority: 1 },
+    ThreadPriority::Ordinary { nice: -20 },
+    ThreadPriority::Ordinary { nice: 0 },
+];
 
 /// Priorities of a worker.
 struct WorkerPriorities {
@@ -25,57 +32,65 @@ struct WorkerPriorities {
 /// State of raising one worker.
 #[derive(Default)]
 pub(crate) struct Raising {
-    /// Unset for a worker that is never raised.
+    /// Priorities; unset for a worker that is never raised.
     priorities: OnceLock<WorkerPriorities>,
-    /// [`LOW`], [`MARKED`] or [`RAISED`].
-    mark: AtomicU8,
+    /// True if the worker may be raised, and the end of an entry is to come.
+    is_due: AtomicBool,
+    /// Number of entries that have ended.
+    ended: AtomicU64,
+    /// True if the worker has raised itself in the present entry. It alone uses this.
+    is_raised: AtomicBool,
 }
 
-/// The worker has its own priority, or somebody is about to lower it.
-const LOW: u8 = 0;
-/// A submitter is about to raise the worker.
-const MARKED: u8 = 1;
-/// The worker is raised, and lowers itself.
-const RAISED: u8 = 2;
-
-/// Obligation to raise a worker after the interrupt was sent.
+/// Raise that a submitter owes: it has said so, and sends the interrupt next.
 #[must_use]
-pub(crate) struct Marked<'a>(Option<(&'a Raising, &'a WorkerPriorities)>);
+pub(crate) struct PendingRaise<'a> {
+    raising: &'a Raising,
+    priorities: &'a WorkerPriorities,
+    ended: u64,
+}
+
+impl WorkerPriorities {
+    /// Lowers this thread.
+    fn lower_current(&self) {
+        // The class SCHED_IDLE keeps the nice value that the thread has, whatever is asked for.
+        if let (ThreadPriority::Idle { nice }, ThreadPriority::Ordinary { .. }) = (self.own, self.raised) {
+            let _ = ThreadPriority::Ordinary { nice }.apply_to_current();
+        }
+        // Needs no right, so it cannot fail.
+        let _ = self.own.apply_to_current();
+    }
+}
 
 impl Raising {
     /// Finds the priority that this thread, a worker, may be raised to. Returns false if it runs in the class SCHED_IDLE
     /// and may not leave it.
     pub(crate) fn attach(&self) -> bool {
-        let Ok(own) = ThreadPriority::of_current() else { return true };
-        for raised in HIGHER {
-            // To go back down needs no privilege.
-            if own.is_below(raised) && raised.apply_to_current().is_ok() && own.apply_to_current().is_ok() {
-                self.priorities.get_or_init(|| WorkerPriorities { own, raised });
+        let Ok(own) = ThreadPriority::of_current() else { return false };
+        for raised in CANDIDATES {
+            if own.is_below(raised) && raised.apply_to_current().is_ok() {
+                self.priorities.get_or_init(|| WorkerPriorities { own, raised }).lower_current();
                 return true;
             }
         }
         !own.is_idle()
     }
 
-    /// Marks the worker as one to be raised, before the interrupt is sent.
+    /// Says that the worker will be raised, before the interrupt is sent. Returns `None` for one that is never raised.
     #[inline]
-    pub(crate) fn mark(&self) -> Marked<'_> {
-        // Whoever has set the mark before raises the worker.
-        let is_first = |_: &&WorkerPriorities| self.mark.compare_exchange(LOW, MARKED, SeqCst, SeqCst).is_ok();
-        let priorities = self.priorities.get().filter(is_first);
-        Marked(priorities.map(|priorities| (self, priorities)))
+    pub(crate) fn begin(&self) -> Option<PendingRaise<'_>> {
+        let priorities = self.priorities.get()?;
+        let ended = self.ended.load(SeqCst);
+        self.is_due.store(true, SeqCst);
+        Some(PendingRaise { raising: self, priorities, ended })
     }
 
-    /// Raises the worker from its own thread, before it runs a request.
+    /// Raises the worker from its own thread, before it runs a request. Returns false if that is not allowed any more.
     #[inline]
-    pub(crate) fn raise_current(&self) {
-        // A submitter that has marked the worker may not have come to raising it.
-        if let Some(priorities) = self.priorities.get()
-            && self.mark.load(SeqCst) != RAISED
-        {
-            // A worker that stays below takes longer.
-            let _ = priorities.raised.apply_to_current();
-            self.mark.store(RAISED, SeqCst);
+    pub(crate) fn raise_current(&self) -> bool {
+        match self.priorities.get() {
+            Some(priorities) if !self.is_raised.swap(true, SeqCst) => priorities.raised.apply_to_current().is_ok(),
+            _ => true,
         }
     }
 
@@ -83,28 +98,27 @@ impl Raising {
     #[inline]
     pub(crate) fn lower_current(&self) {
         let Some(priorities) = self.priorities.get() else { return };
-        match self.mark.compare_exchange(MARKED, LOW, SeqCst, SeqCst) {
-            Err(LOW) => {}
-            // A submitter that comes to raising the worker after this finds the mark gone.
-            Ok(_) => drop(priorities.own.apply_to_current()),
-            Err(_) => {
-                // Only this thread ends the state [`RAISED`], so nobody raises the worker meanwhile.
-                let _ = priorities.own.apply_to_current();
-                self.mark.store(LOW, SeqCst);
+        // In this order: see `PendingRaise::raise`.
+        self.ended.fetch_add(1, SeqCst);
+        let is_due = self.is_due.swap(false, SeqCst);
+        if is_due | self.is_raised.swap(false, SeqCst) {
+            priorities.lower_current();
+            // A submitter may have raised the worker meanwhile, in vain. Its interrupt is on the way.
+            if self.is_due.load(SeqCst) {
+                let _ = priorities.raised.apply_to_current();
             }
         }
     }
 }
 
-impl Marked<'_> {
-    /// Raises the worker, whose thread has this number. If the worker's processor is the caller's, the worker runs
-    /// before this returns.
-    pub(crate) fn raise(self, thread: i32) {
-        let Some((raising, priorities)) = self.0 else { return };
-        // The thread may have ended, or the privilege may be gone: the request then starts later.
-        let _ = priorities.raised.apply_to(thread);
-        if raising.mark.compare_exchange(MARKED, RAISED, SeqCst, SeqCst) == Err(LOW) {
-            let _ = priorities.own.apply_to(thread);
-        }
+impl PendingRaise<'_> {
+    /// Raises the worker, whose thread has this number, after the interrupt was sent. Returns true if another one must be
+    /// sent, so that an entry ends after this.
+    #[must_use]
+    pub(crate) fn raise(self, thread: i32) -> bool {
+        // A worker that stays below comes later: the right may be gone.
+        let _ = self.priorities.raised.apply_to(thread);
+        self.raising.is_due.store(true, SeqCst);
+        self.raising.ended.load(SeqCst) != self.ended
     }
 }

@@ -359,8 +359,8 @@ impl Host for OnWorker<'_> {
             self.slot = if from == OVERFLOW { request.target().unwrap_or(self.slot) } else { from };
         }
         self.take_over(&request);
-        if is_of_worker(self.point) {
-            self.own().raising.raise_current();
+        if class != Class::Low && is_of_worker(self.point) && !self.own().raising.raise_current() {
+            self.shared.is_kept_down.store(true, SeqCst);
         }
         Some(self.run_claimed(request, attempt))
     }

@@ -333,9 +333,12 @@ impl SchedulerState {
             return self.wake_idle_workers();
         };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
-            let marked = self.slots[slot].raising.mark();
+            let raise = self.slots[slot].raising.begin();
             self.delivery.send(worker);
-            marked.raise(worker.tid());
+            // Also in an urgent context: a worker that has just lowered itself may have lost its processor there.
+            if raise.is_some_and(|raise| raise.raise(worker.tid())) {
+                self.delivery.send(worker);
+            }
         } else if !matches!(preempt::wake_idle(worker), Sent::Signalled | Sent::Outstanding) {
             // The worker is busy, and will come by itself. One that went to sleep since the choice was made takes it at
             // once.

@@ -137,7 +137,7 @@ fn start(
         events_per_worker: 64,
         claim_after_ns: claim_after_ns.filter(|_| are_urgent),
         raises_workers: are_urgent,
-        // Stored code that never ends is ended by an ordinary thread, which must have its turn.
+        // The claimer is an ordinary thread: native code that never ends must leave others their turn.
         realtime_priority: 0,
         ..SchedulerSettings::default()
     };

@@ -2,8 +2,8 @@
 //!
 //! A call goes to a scheduler whose workers are busy with queries: the least important one, which holds up the least. The
 //! scheduler raises a worker of the class SCHED_IDLE for the call: the worker may have lost its processor when the call
-//! comes, and must not lose it while the call has locks of rows. That needs a privilege (CAP_SYS_NICE, or RLIMIT_NICE up
-//! to nice 0). Without it, such workers get no calls.
+//! comes, and must not lose it while the call has locks of rows. That needs a privilege (CAP_SYS_NICE, or a limit that allows
+//! it). Without it, such workers get no calls.
 //!
 //! **Invariant:** what runs here may run in an urgent context: no lock, no log; counts are relaxed atomics.
 
