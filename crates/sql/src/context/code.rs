@@ -48,7 +48,7 @@ pub(crate) struct SessionCode {
     /// Stage clock of the session; `None` for a query that goes on beside it.
     clock: Mutex<Option<Arc<StageClock>>>,
     modules: Mutex<HashMap<ModuleKey, Vec<KeptModule>>>,
-    /// The oldest first.
+    /// Planned routines, the one that was called last at the end.
     pub(super) routines: Mutex<Vec<KeptRoutine>>,
     instances: Arc<KeptInstances>,
     /// True if the server knows of the instances.
@@ -352,8 +352,9 @@ impl SessionCode {
         }
     }
 
-    /// Drops all instances: nothing that they keep outlasts `DISCARD ALL`.
-    pub(crate) fn forget_instances(&self) {
+    /// Drops all instances and planned routines: nothing that they keep outlasts `DISCARD ALL`.
+    pub(crate) fn forget_routines(&self) {
+        self.routines.locked_anyway().clear();
         let all = {
             let mut instances = self.instances.0.locked_anyway();
             instances.forgotten += 1;

@@ -5,7 +5,7 @@
 
 use super::Env;
 use super::code::{InstanceKey, ModuleCode, SessionCode, no_artifact};
-use super::routines::KeptVersions;
+use super::routines::{KeptVersions, last_used};
 use catalog::{CatalogState, Routine, rights};
 use locked::Locked;
 use procs::Tenant;
@@ -65,17 +65,18 @@ impl SessionCode {
         env: &Env,
     ) -> SqlResult<Arc<PlannedRoutine>> {
         let versions = KeptVersions::new(catalog, env);
-        let is_same = |kept: &&KeptRoutine| {
+        let is_same = |kept: &KeptRoutine| {
             Arc::ptr_eq(&kept.planned.routine, routine)
                 && kept.versions == versions
                 && kept.user == env.user
                 && *kept.planned.code.path() == *path
         };
-        if let Some(kept) = self.routines.locked_anyway().iter().find(is_same) {
+        if let Some(kept) = last_used(&mut self.routines.locked_anyway(), is_same) {
             return Ok(Arc::clone(&kept.planned));
         }
         let planned = Arc::new(self.plan(routine, catalog, path, env)?);
         let mut all = self.routines.locked_anyway();
+        all.retain(|kept| kept.versions.is_same_catalog(versions));
         if KEPT_MAX <= all.len() {
             all.remove(0);
         }

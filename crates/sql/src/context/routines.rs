@@ -23,7 +23,7 @@ const ALLOWED_MAX: usize = 32;
 /// Bodies and settings of routines, by OID and role.
 #[derive(Debug, Default)]
 pub(crate) struct RoutineBodies {
-    /// Routines that a role may call, the oldest first.
+    /// Routines that a role may call, the one that was called last at the end.
     allowed: Mutex<Vec<KeptRight>>,
     bodies: Mutex<HashMap<(u32, Arc<str>), KeptBody>>,
     settings: Mutex<HashMap<(u32, Arc<str>), KeptSettings>>,
@@ -37,12 +37,19 @@ pub(super) struct KeptVersions {
     roles: u64,
 }
 
-/// Right to call a routine. It follows from the routine and the versions alone.
+/// Right of a role to call a routine. It follows from the three and the catalog alone.
 #[derive(Debug)]
 struct KeptRight {
     routine: Arc<Routine>,
     user: Arc<str>,
     versions: KeptVersions,
+}
+
+/// Moves an entry to the end, behind which the next one is added, and returns it.
+pub(super) fn last_used<T>(all: &mut [T], is_it: impl Fn(&T) -> bool) -> Option<&T> {
+    let at = all.iter().rposition(is_it)?;
+    all[at..].rotate_left(1);
+    all.last()
 }
 
 #[derive(Debug)]
@@ -60,6 +67,12 @@ struct KeptSettings {
 }
 
 impl KeptVersions {
+    /// Returns true if the catalog and the roles are the same. Entries of others are of no use any more, and they keep
+    /// dropped tables and modules alive.
+    pub(super) fn is_same_catalog(self, other: KeptVersions) -> bool {
+        (self.catalog, self.roles) == (other.catalog, other.roles)
+    }
+
     pub(super) fn new(catalog: &CatalogState, env: &Env) -> KeptVersions {
         let roles = env.catalog_snapshot.as_ref().map_or(0, |snapshot| snapshot.roles.version());
         KeptVersions { catalog: catalog.version(), settings: env.settings.version(), roles }
@@ -74,14 +87,15 @@ impl RoutineBodies {
     pub(crate) fn check_execute(&self, routine: &Arc<Routine>, catalog: &CatalogState, env: &Env) -> SqlResult<()> {
         let versions = KeptVersions::new(catalog, env);
         let is_same = |kept: &KeptRight| {
-            Arc::ptr_eq(&kept.routine, routine) && kept.versions == versions && kept.user == env.user
+            Arc::ptr_eq(&kept.routine, routine) && kept.versions.is_same_catalog(versions) && kept.user == env.user
         };
-        if self.allowed.locked_anyway().iter().any(is_same) {
+        if last_used(&mut self.allowed.locked_anyway(), is_same).is_some() {
             return Ok(());
         }
         let Some(rights) = Rights::of_session(catalog, env) else { return Ok(()) };
         rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))?;
         let mut all = self.allowed.locked_anyway();
+        all.retain(|kept| kept.versions.is_same_catalog(versions));
         if ALLOWED_MAX <= all.len() {
             all.remove(0);
         }

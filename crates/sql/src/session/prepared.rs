@@ -208,7 +208,7 @@ impl Session {
                 self.numbers.forget();
                 self.advised.unlock_all();
                 self.deallocate(None)?;
-                self.env.code.forget_instances();
+                self.env.code.forget_routines();
                 "DISCARD ALL"
             }
             // A plan belongs to its statement, and is renewed when its tables change.
