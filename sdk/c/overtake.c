@@ -335,12 +335,13 @@ bool ot_read_executed(uint64_t *rows, uint32_t *cursor) {
     return has_rows;
 }
 
-uint32_t ot_read_queried(uint64_t *rows) {
+uint32_t ot_read_queried(uint64_t *rows, unsigned columns) {
     uint32_t count;
     uint16_t width;
     take(&answer, answer_end, rows, 8);
     take(&answer, answer_end, &count, 4);
     take(&answer, answer_end, &width, 2);
+    if (count && width != columns) ot_raise("42703", "the query has another number of columns", NULL);
     return count;
 }
 

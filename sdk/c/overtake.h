@@ -131,9 +131,9 @@ bool ot_read_bool(void);
 uint32_t ot_read_cursor(void);
 /* Reads the result of a statement. Returns true if it has rows, over which a cursor is open. */
 bool ot_read_executed(uint64_t *rows, uint32_t *cursor);
-/* Reads the beginning of a query's result: the rows that it has changed or returned. Returns the number of rows that
+/* Stores the number of rows that a query has changed or returned. Returns the number of rows, of so many columns, that
  * have come with the answer. Read each of them by ot_read_values, and what is behind them by ot_read_rest. */
-uint32_t ot_read_queried(uint64_t *rows);
+uint32_t ot_read_queried(uint64_t *rows, unsigned columns);
 void ot_read_values(unsigned count, ot_value *columns);
 /* Returns true if rows are left, over which a cursor is open. */
 bool ot_read_rest(uint32_t *cursor);

@@ -32,7 +32,8 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs the programs of a build, each for a limited time.
 ///
-/// **Invariant:** a run that fails leaves nothing behind: what the program has started ends with it.
+/// **Invariant:** a run that is stopped, or exceeds its time, leaves nothing behind: what the program has started ends
+/// with it.
 #[derive(Clone)]
 pub struct Tools {
     stop: Stop,

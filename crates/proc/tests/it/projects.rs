@@ -208,7 +208,7 @@ OT_MANIFEST("statement change UPDATE account SET balance = 0\n"
 
 static int64_t all(void) {
     uint64_t rows;
-    uint32_t cursor, come = ot_read_queried(&rows);
+    uint32_t cursor, come = ot_read_queried(&rows, 1);
     int64_t sum = rows == 3 && come == 2 ? 0 : 1000;
     ot_value id;
     for (uint32_t at = 0; at < come; at++) {
