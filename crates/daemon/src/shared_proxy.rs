@@ -38,13 +38,13 @@ pub struct SharedProxyArguments {
 ///
 /// # Errors
 /// Fails with a [`Refusal`] for an address that is in use, or is not the loopback interface's; and if no server answers
-/// at its socket. One that ends later is waited for, as its clients come.
+/// at its socket. If the server ends later, clients are refused until it is back.
 pub fn run(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
     runtime()?.block_on(serve(arguments, stop))
 }
 
 /// Checks that a server shares memory at this socket.
-async fn reach(server: &Path) -> anyhow::Result<()> {
+async fn check_server(server: &Path) -> anyhow::Result<()> {
     // The connection ends at once, before it has said anything.
     match overtake_client::connect(server).await {
         Ok(_) => Ok(()),
@@ -57,7 +57,10 @@ async fn reach(server: &Path) -> anyhow::Result<()> {
 }
 
 async fn serve(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
-    reach(&arguments.server).await?;
+    tokio::select! {
+        checked = check_server(&arguments.server) => checked?,
+        () = until(stop.clone()) => return Ok(()),
+    }
     let mut proxy = SharedProxy::new(&arguments.server);
     for &address in &arguments.listen {
         if !address.ip().is_loopback() {

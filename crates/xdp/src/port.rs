@@ -86,8 +86,9 @@ fn named<R>(what: &str, result: io::Result<R>) -> io::Result<R> {
 fn no_queue(interface: &str, queue: u32) -> Option<io::Error> {
     let count = system::interface_queues(interface).ok().filter(|count| *count <= queue)?;
     let has = match count {
+        0 => "no queue".to_owned(),
         1 => "one queue, number 0".to_owned(),
-        count => format!("{count} queues, numbers 0 to {}", count.saturating_sub(1)),
+        count => format!("{count} queues, numbers 0 to {}", count - 1),
     };
     Some(io::Error::new(io::ErrorKind::InvalidInput, format!("interface \"{interface}\" has {has}")))
 }
