@@ -73,7 +73,7 @@ pub(crate) fn run(shared: &SchedulerState, after_ns: u64, ready: &Sender<bool>) 
         let queued = shared.counters.queued.read() + shared.counters.resubmits.read();
         let oldest_ns = shared.oldest_urgent_ns();
         let is_quiet = oldest_ns.is_none() && queued == seen;
-        quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
+        quiet_looks = if is_quiet { QUIET_LOOKS_MAX.min(quiet_looks + 1) } else { 0 };
         seen = queued;
         if quiet_looks < QUIET_LOOKS_MAX {
             let late_ns = oldest_ns.map_or(0, |oldest_ns| oldest_ns + after_ns);
@@ -93,8 +93,9 @@ pub(crate) fn run(shared: &SchedulerState, after_ns: u64, ready: &Sender<bool>) 
         if shared.oldest_urgent_ns().is_none() && !shared.is_stopped() {
             thread::park_timeout(LOOK_AROUND);
         }
-        claimer.sleeps.store(false, SeqCst);
-        quiet_looks = 0;
+        // One look around, unless a submitter has woken it: then it stays awake.
+        let was_woken = !claimer.sleeps.swap(false, SeqCst);
+        quiet_looks = if was_woken { 0 } else { QUIET_LOOKS_MAX };
     }
 }
 
