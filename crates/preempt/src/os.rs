@@ -143,7 +143,7 @@ pub fn set_idle() -> io::Result<()> {
     Ok(())
 }
 
-/// Scheduling class of a thread, with its nice value or its real-time priority.
+/// Scheduling class of a thread, with its nice value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPriority {
     /// Class SCHED_IDLE. The kernel ignores the nice value there, and keeps it.
@@ -155,16 +155,13 @@ pub enum ThreadPriority {
     Ordinary {
         /// Nice value, -20 to 19.
         nice: i32,
-    },
-    /// Real-time class SCHED_FIFO.
-    Realtime {
-        /// Priority, 1 to 99.
-        priority: u32,
+        /// Length of a slice in nanoseconds, 0 for the usual one. Linux before 6.12 ignores it.
+        slice_ns: u64,
     },
 }
 
 impl ThreadPriority {
-    /// Returns the priority of this thread.
+    /// Returns the priority of this thread, with the usual slice.
     ///
     /// # Errors
     /// `Unsupported` for a class that is none of these.
@@ -176,8 +173,7 @@ impl ThreadPriority {
         checked(result as i32)?;
         match attributes.sched_policy as i32 {
             libc::SCHED_IDLE => Ok(ThreadPriority::Idle { nice: attributes.sched_nice }),
-            libc::SCHED_OTHER => Ok(ThreadPriority::Ordinary { nice: attributes.sched_nice }),
-            libc::SCHED_FIFO => Ok(ThreadPriority::Realtime { priority: attributes.sched_priority }),
+            libc::SCHED_OTHER => Ok(ThreadPriority::Ordinary { nice: attributes.sched_nice, slice_ns: 0 }),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -189,14 +185,11 @@ impl ThreadPriority {
 
     /// Returns true if the kernel prefers threads of the other priority.
     pub const fn is_below(self, other: ThreadPriority) -> bool {
-        use ThreadPriority::{Idle, Ordinary, Realtime};
+        use ThreadPriority::{Idle, Ordinary};
         match (self, other) {
-            (Idle { .. }, Idle { .. }) => false,
-            (Idle { .. }, Ordinary { .. } | Realtime { .. }) => true,
-            (Ordinary { nice }, Ordinary { nice: other }) => other < nice,
-            (Ordinary { .. }, Realtime { .. }) => true,
-            (Realtime { priority }, Realtime { priority: other }) => priority < other,
-            (Ordinary { .. }, Idle { .. }) | (Realtime { .. }, Idle { .. } | Ordinary { .. }) => false,
+            (Idle { .. }, Ordinary { .. }) => true,
+            (Ordinary { nice, .. }, Ordinary { nice: other, .. }) => other < nice,
+            (Idle { .. } | Ordinary { .. }, Idle { .. }) => false,
         }
     }
 
@@ -205,7 +198,7 @@ impl ThreadPriority {
     ///
     /// # Errors
     /// `PermissionDenied` for a higher priority than the thread has, without CAP_SYS_NICE or a limit that allows it
-    /// (RLIMIT_NICE, RLIMIT_RTPRIO).
+    /// (RLIMIT_NICE).
     pub fn apply_to_current(self) -> io::Result<()> {
         self.apply_to(0)
     }
@@ -217,8 +210,7 @@ impl ThreadPriority {
     pub fn apply_to(self, thread: i32) -> io::Result<()> {
         let attributes = match self {
             ThreadPriority::Idle { nice } => scheduling(libc::SCHED_IDLE, nice, 0),
-            ThreadPriority::Ordinary { nice } => scheduling(libc::SCHED_OTHER, nice, 0),
-            ThreadPriority::Realtime { priority } => scheduling(libc::SCHED_FIFO, 0, priority),
+            ThreadPriority::Ordinary { nice, slice_ns } => scheduling(libc::SCHED_OTHER, nice, slice_ns),
         };
         // SAFETY: reads a local, whose size is its first field.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
@@ -226,14 +218,14 @@ impl ThreadPriority {
     }
 }
 
-fn scheduling(policy: i32, nice: i32, priority: u32) -> libc::sched_attr {
+fn scheduling(policy: i32, nice: i32, slice_ns: u64) -> libc::sched_attr {
     libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: policy as u32,
         sched_flags: 0,
         sched_nice: nice,
-        sched_priority: priority,
-        sched_runtime: 0,
+        sched_priority: 0,
+        sched_runtime: slice_ns,
         sched_deadline: 0,
         sched_period: 0,
     }

@@ -5,7 +5,6 @@
 //! then looks at the count. Both in sequentially consistent order, so at least one of them sees the other.
 
 use locked::{Locked, LockedResult};
-use preempt::os;
 use std::io;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -14,8 +13,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use wasmtime::Engine;
 
-/// Real-time priority of the thread.
-const REALTIME_PRIORITY: i32 = 2;
 /// Time between two epochs.
 const PERIOD: Duration = Duration::from_millis(1);
 /// Epochs without running code before the thread sleeps. Waking it costs more than the epochs do.
@@ -86,11 +83,7 @@ impl Ticker {
         let mut thread = self.thread.locked_anyway();
         if thread.is_none() {
             let (state, engine) = (Arc::clone(&self.state), self.engine.clone());
-            let body = move || {
-                // Above the threads of urgent calls, which it ends. Without the right, these are ordinary ones as well.
-                let _ = os::set_realtime(REALTIME_PRIORITY);
-                state.tick(|| engine.increment_epoch());
-            };
+            let body = move || state.tick(|| engine.increment_epoch());
             *thread = Some(thread::Builder::new().name("wasm-epoch".to_owned()).spawn(body)?);
         }
         // The lock orders this after the thread's look at the count, if that has missed this code.

@@ -1,9 +1,11 @@
 //! Raising a worker that runs below other threads, while an urgent request wants it.
 //!
 //! A signal reaches a thread at once only if it has a processor. A worker of the class SCHED_IDLE loses its processor to
-//! every thread that wakes, so the submitter of a request raises it, to the real-time class where that is allowed: the
-//! kernel then runs the worker at once, if need be instead of the submitter. Raised by its nice value alone, it may wait
-//! for milliseconds for a thread that runs on. The worker lowers itself at the end of the entry.
+//! every thread that wakes, so the submitter of a request raises it to the ordinary class, with a slice so short that the
+//! kernel runs it soon. The worker lowers itself at the end of the entry.
+//!
+//! The real-time class would start requests sooner, and at a rate of a thousand a second it kept ordinary threads from
+//! the processor for 100 ms and more: threads that go from it to SCHED_IDLE and back, above all.
 //!
 //! **Invariant:** a worker that was raised is lowered, because an entry ends after that. Whoever raises a worker says so
 //! ([`Raising::is_due`]) before it sends the interrupt, and again afterwards; if an entry has ended meanwhile, it sends
@@ -16,24 +18,16 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use preempt::os::ThreadPriority;
 use std::sync::OnceLock;
 
-/// Priorities to raise a worker to, the best first. Each needs more rights than the next.
-const CANDIDATES: [ThreadPriority; 3] = [
-    ThreadPriority::Realtime { priority: 1 },
-    ThreadPriority::Ordinary { nice: -20 },
-    ThreadPriority::Ordinary { nice: 0 },
-];
-
-/// Priorities of a worker.
-struct WorkerPriorities {
-    own: ThreadPriority,
-    raised: ThreadPriority,
-}
+/// Priority to which a worker is raised.
+const RAISED: ThreadPriority = ThreadPriority::Ordinary { nice: 0, slice_ns: SLICE_NS };
+/// Shortest slice that Linux knows (6.12 and later). A thread with a shorter one than others has an earlier deadline.
+const SLICE_NS: u64 = 100_000;
 
 /// State of raising one worker.
 #[derive(Default)]
 pub(crate) struct Raising {
-    /// Priorities; unset for a worker that is never raised.
-    priorities: OnceLock<WorkerPriorities>,
+    /// Priority of the worker; unset for one that is never raised.
+    own: OnceLock<ThreadPriority>,
     /// True if the worker may be raised, and the end of an entry is to come.
     is_due: AtomicBool,
     /// Number of entries that have ended.
@@ -46,20 +40,7 @@ pub(crate) struct Raising {
 #[must_use]
 pub(crate) struct PendingRaise<'a> {
     raising: &'a Raising,
-    priorities: &'a WorkerPriorities,
     ended: u64,
-}
-
-impl WorkerPriorities {
-    /// Lowers this thread.
-    fn lower_current(&self) {
-        // The class SCHED_IDLE keeps the nice value that the thread has, whatever is asked for.
-        if let (ThreadPriority::Idle { nice }, ThreadPriority::Ordinary { .. }) = (self.own, self.raised) {
-            let _ = ThreadPriority::Ordinary { nice }.apply_to_current();
-        }
-        // Needs no right, so it cannot fail.
-        let _ = self.own.apply_to_current();
-    }
 }
 
 impl Raising {
@@ -67,11 +48,10 @@ impl Raising {
     /// and may not leave it.
     pub(crate) fn attach(&self) -> bool {
         let Ok(own) = ThreadPriority::of_current() else { return false };
-        for raised in CANDIDATES {
-            if own.is_below(raised) && raised.apply_to_current().is_ok() {
-                self.priorities.get_or_init(|| WorkerPriorities { own, raised }).lower_current();
-                return true;
-            }
+        // To go back down needs no right.
+        if own.is_below(RAISED) && RAISED.apply_to_current().is_ok() && own.apply_to_current().is_ok() {
+            self.own.get_or_init(|| own);
+            return true;
         }
         !own.is_idle()
     }
@@ -79,33 +59,31 @@ impl Raising {
     /// Says that the worker will be raised, before the interrupt is sent. Returns `None` for one that is never raised.
     #[inline]
     pub(crate) fn begin(&self) -> Option<PendingRaise<'_>> {
-        let priorities = self.priorities.get()?;
+        self.own.get()?;
         let ended = self.ended.load(SeqCst);
         self.is_due.store(true, SeqCst);
-        Some(PendingRaise { raising: self, priorities, ended })
+        Some(PendingRaise { raising: self, ended })
     }
 
     /// Raises the worker from its own thread, before it runs a request. Returns false if that is not allowed any more.
     #[inline]
     pub(crate) fn raise_current(&self) -> bool {
-        match self.priorities.get() {
-            Some(priorities) if !self.is_raised.swap(true, SeqCst) => priorities.raised.apply_to_current().is_ok(),
-            _ => true,
-        }
+        self.own.get().is_none() || self.is_raised.swap(true, SeqCst) || RAISED.apply_to_current().is_ok()
     }
 
     /// Lowers the worker from its own thread, at the end of an entry.
     #[inline]
     pub(crate) fn lower_current(&self) {
-        let Some(priorities) = self.priorities.get() else { return };
+        let Some(own) = self.own.get() else { return };
         // In this order: see `PendingRaise::raise`.
         self.ended.fetch_add(1, SeqCst);
         let is_due = self.is_due.swap(false, SeqCst);
         if is_due | self.is_raised.swap(false, SeqCst) {
-            priorities.lower_current();
+            // Needs no right, so it cannot fail.
+            let _ = own.apply_to_current();
             // A submitter may have raised the worker meanwhile, in vain. Its interrupt is on the way.
             if self.is_due.load(SeqCst) {
-                let _ = priorities.raised.apply_to_current();
+                let _ = RAISED.apply_to_current();
             }
         }
     }
@@ -117,7 +95,7 @@ impl PendingRaise<'_> {
     #[must_use]
     pub(crate) fn raise(self, thread: i32) -> bool {
         // A worker that stays below comes later: the right may be gone.
-        let _ = self.priorities.raised.apply_to(thread);
+        let _ = RAISED.apply_to(thread);
         self.raising.is_due.store(true, SeqCst);
         self.raising.ended.load(SeqCst) != self.ended
     }

@@ -47,7 +47,6 @@ fn main() -> ExitCode {
             testkit::test!(claims::the_cap_holds_for_claims),
             testkit::test!(raising::a_worker_below_others_is_raised_for_requests),
             testkit::test!(raising::a_worker_is_lowered_again_whoever_submits),
-            testkit::test!(raising::a_worker_takes_the_processor_of_the_submitter),
             testkit::test!(load::everything_runs_exactly_once),
             testkit::test!(load::the_cap_leaves_queries_their_share),
         ],
