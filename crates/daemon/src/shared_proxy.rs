@@ -57,10 +57,7 @@ async fn check_server(server: &Path) -> anyhow::Result<()> {
 }
 
 async fn serve(arguments: &SharedProxyArguments, stop: &Stop) -> anyhow::Result<()> {
-    tokio::select! {
-        checked = check_server(&arguments.server) => checked?,
-        () = until(stop.clone()) => return Ok(()),
-    }
+    check_server(&arguments.server).await?;
     let mut proxy = SharedProxy::new(&arguments.server);
     for &address in &arguments.listen {
         if !address.ip().is_loopback() {
