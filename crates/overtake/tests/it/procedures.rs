@@ -1,6 +1,7 @@
 //! Goal: the project that `overtake proc new` writes passes its own tests, at every level that this machine has.
 //! Method: write it, and run `overtake proc test`; a changed expectation fails with the difference.
 
+use crate::serve::{connect, runtime, serve, value};
 use crate::{overtake, text};
 use std::path::Path;
 use std::process::Output;
@@ -483,4 +484,37 @@ pub fn a_build_ends_at_once_when_it_is_told() {
         assert!(state.is_empty() || state.contains(") Z "), "the code still runs: {state}");
         std::fs::remove_file(&begun).unwrap();
     }
+}
+
+/// Goal: a new version of a procedure stays at the level of the old one, also in another language, or is refused.
+pub fn a_new_version_stays_at_its_level() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_program, url) = serve(&[]);
+    let directory = folder.path().join("rust");
+    assert!(proc(&["new", "--language", "rust"], &directory).status.success());
+    // The example's other routine needs a table.
+    let sql = "CREATE FUNCTION fee(amount bigint) RETURNS bigint LANGUAGE exec AS 'rust', 'fee';";
+    std::fs::write(directory.join("procedures.sql"), sql).unwrap();
+    let output = proc(&["deploy", "--url", &url], &directory);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    runtime().block_on(async {
+        let client = connect(&url).await;
+        let level = "select isolation from overtake.isolated_routines where name = 'fee'";
+        if client.batch_execute("alter function fee set (isolation = 'container')").await.is_err() {
+            assert!(std::env::var_os("OVERTAKE_CI").is_none(), "containers are missing");
+            return println!("SKIPPED: level container is missing");
+        }
+        let replace = "create or replace function fee(amount bigint) returns bigint language";
+        client.batch_execute(&format!("{replace} wasm as 'rust', 'fee'")).await.unwrap();
+        assert_eq!(value(&client, level).await, "container");
+        client.batch_execute(&format!("{replace} exec as 'rust', 'fee'")).await.unwrap();
+        assert_eq!(value(&client, level).await, "container");
+        client
+            .batch_execute("create module bare manifest $$overtake 1\nentry fee\n$$ artifact native 'key_value'")
+            .await
+            .unwrap();
+        let refused = client.batch_execute(&format!("{replace} native as 'bare', 'fee'")).await.unwrap_err();
+        assert_eq!(refused.code().map(|code| code.code()), Some("0A000"), "{refused:?}");
+        assert_eq!(value(&client, level).await, "container");
+    });
 }

@@ -66,8 +66,9 @@ impl Ddl<'_> {
                 routine.oid = old.oid;
                 routine.owner = old.owner;
                 // Code that was moved to another level stays there, with its limits: a new version of it must not come
-                // to run with less isolation because nobody said so again.
-                if routine.isolation == catalog::Isolation::default() && old.language == routine.language {
+                // to run with less isolation because nobody said so again, whatever its language.
+                let is_code = routine.language.level().is_some() && old.language.level().is_some();
+                if routine.isolation == catalog::Isolation::default() && is_code {
                     routine.isolation = old.isolation;
                     self.check_level(&routine)?;
                 }
