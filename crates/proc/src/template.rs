@@ -109,6 +109,9 @@ pub(crate) fn renamed(directory: &Path, name: &str) -> String {
     )
 }
 
+/// Greatest length of an identifier in bytes.
+const NAME_MAX: usize = 63;
+
 fn folder_name(directory: &Path) -> String {
     let full = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     full.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -117,7 +120,8 @@ fn folder_name(directory: &Path) -> String {
 /// Returns the name of a folder as the name of a module and of a package.
 fn module_name(directory: &Path) -> String {
     let name = folder_name(directory).to_lowercase();
-    let name: String = name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' }).collect();
+    let name = name.chars().map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '_' });
+    let name: String = name.take(NAME_MAX - 1).collect();
     if name.starts_with(|sign: char| sign.is_ascii_lowercase()) { name } else { format!("m{name}") }
 }
 
