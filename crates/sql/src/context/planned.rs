@@ -5,7 +5,7 @@
 
 use super::Env;
 use super::code::{InstanceKey, ModuleCode, SessionCode, no_artifact};
-use super::routines::{KeptVersions, last_used};
+use super::routines::{KeptVersions, add_last, last_used};
 use catalog::{CatalogState, Routine, rights};
 use locked::Locked;
 use procs::Tenant;
@@ -75,12 +75,8 @@ impl SessionCode {
             return Ok(Arc::clone(&kept.planned));
         }
         let planned = Arc::new(self.plan(routine, catalog, path, env)?);
-        let mut all = self.routines.locked_anyway();
-        all.retain(|kept| kept.versions.is_same_catalog(versions));
-        if KEPT_MAX <= all.len() {
-            all.remove(0);
-        }
-        all.push(KeptRoutine { versions, user: Arc::clone(&env.user), planned: Arc::clone(&planned) });
+        let kept = KeptRoutine { versions, user: Arc::clone(&env.user), planned: Arc::clone(&planned) };
+        add_last(&mut self.routines.locked_anyway(), kept, KEPT_MAX, |kept| kept.versions.is_same_catalog(versions));
         Ok(planned)
     }
 

@@ -66,6 +66,15 @@ struct KeptSettings {
     path: Arc<[String]>,
 }
 
+/// Adds an entry at the end. Drops those that are of no use, and the first one if there are too many.
+pub(super) fn add_last<T>(all: &mut Vec<T>, entry: T, entries_max: usize, is_of_use: impl FnMut(&T) -> bool) {
+    all.retain(is_of_use);
+    if entries_max <= all.len() {
+        all.remove(0);
+    }
+    all.push(entry);
+}
+
 impl KeptVersions {
     /// Returns true if the catalog and the roles are the same. Entries of others are of no use any more, and they keep
     /// dropped tables and modules alive.
@@ -94,12 +103,8 @@ impl RoutineBodies {
         }
         let Some(rights) = Rights::of_session(catalog, env) else { return Ok(()) };
         rights.check_object(routine.securable(), Privileges::EXECUTE, (routine.kind.word(), &routine.name))?;
-        let mut all = self.allowed.locked_anyway();
-        all.retain(|kept| kept.versions.is_same_catalog(versions));
-        if ALLOWED_MAX <= all.len() {
-            all.remove(0);
-        }
-        all.push(KeptRight { routine: Arc::clone(routine), user: Arc::clone(&env.user), versions });
+        let right = KeptRight { routine: Arc::clone(routine), user: Arc::clone(&env.user), versions };
+        add_last(&mut self.allowed.locked_anyway(), right, ALLOWED_MAX, |kept| kept.versions.is_same_catalog(versions));
         Ok(())
     }
 
