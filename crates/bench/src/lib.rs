@@ -76,7 +76,7 @@ pub enum Benchmark {
     Ch(WithOutput<ch::ChArguments>),
     /// Starts and ends of New-Orders beside running queries, under each policy: the published experiment.
     Preempt(WithOutput<preempt::PreemptArguments>),
-    /// Where the processor time of a transaction goes, by stage. The transactions are TPC-C's New-Order and a key-value
+    /// Processor time of a transaction, by stage. The transactions are TPC-C's New-Order and a key-value
     /// mix, stored and interactive. PostgreSQL 15 runs the same ones. The cost of the stage clock is measured, too. The
     /// experiment is that of "OLTP Through the Looking Glass 16 Years Later" (CIDR 2025).
     Lookingglass(WithOutput<lookingglass::GlassArguments>),

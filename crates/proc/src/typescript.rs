@@ -39,7 +39,7 @@ function requireFrom(folder) {
 requireFrom([])("./main");
 "#;
 
-/// What is told of a program that fails in the engine.
+/// First words of the error for a program that fails in the engine.
 const NOT_LOADED: &str = "the code cannot be loaded in WebAssembly";
 
 /// Program for Node.js that loads a script into the engine, and takes the engine's memory.

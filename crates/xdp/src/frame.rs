@@ -47,9 +47,9 @@ pub(crate) const CLIENT_BITS: u16 = 0xf000;
 /// TCP that is diverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Diverted {
-    /// What comes to a server at this address and port.
+    /// Segments to a server at this address and port.
     To(SocketAddrV4),
-    /// What comes from a server, to the ports of its clients at an address.
+    /// Segments from a server, to the ports of its clients at an address.
     From { server: SocketAddrV4, to: Ipv4Addr },
 }
 
