@@ -27,7 +27,9 @@ fn find_in(folders: &OsStr, name: &str) -> Option<PathBuf> {
 
 /// Longest time that a compiler, or a download of one, may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Time between two looks whether a program has ended.
+/// Longest time for which a program that is still open for writing is tried again.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two looks whether a program has ended, or can be started.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs the programs of a build, each for a limited time.
@@ -85,7 +87,7 @@ impl Tools {
         let told = || format!("cannot run {name}");
         // A group of its own, so that all of it can be ended.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut running = Running { child: command.spawn().with_context(told)?, is_over: false };
+        let mut running = Running { child: self.spawn(command, BUSY_LIMIT)?.with_context(told)?, is_over: false };
         let (stdout, stderr) = (reader(running.child.stdout.take()), reader(running.child.stderr.take()));
         let begun = Instant::now();
         let status = loop {
@@ -109,6 +111,22 @@ impl Tools {
         let messages = if stderr.is_empty() { &stdout } else { &stderr };
         let messages = String::from_utf8_lossy(messages);
         Err(Failed(format!("{name} failed ({status}):\n{}", messages.trim_end())).into())
+    }
+
+    /// Starts a program that may have just been written.
+    ///
+    /// A process that another thread is starting meanwhile holds a copy of the descriptor by which the file was written,
+    /// until it executes its own program. As long, the kernel refuses to execute the file (ETXTBSY).
+    fn spawn(&self, command: &mut Command, limit: Duration) -> Result<io::Result<Child>, host::stop::Stopped> {
+        let begun = Instant::now();
+        loop {
+            let spawned = command.spawn();
+            let is_busy = spawned.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ExecutableFileBusy);
+            if !is_busy || limit <= begun.elapsed() {
+                return Ok(spawned);
+            }
+            self.stop.wait(LOOK)?;
+        }
     }
 }
 
@@ -179,6 +197,26 @@ mod tests {
         let error = tools.run(shell.args(["-c", "echo output; echo reason >&2; exit 3"])).expect_err("it fails");
         assert_eq!(error.to_string(), "sh failed (exit status: 3):\nreason");
         assert_eq!(tools.run(Command::new("sh").args(["-c", "echo output"])).expect("it runs"), b"output\n");
+    }
+
+    #[test]
+    fn a_program_that_is_open_for_writing_is_started_once_it_is_closed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("program");
+        std::fs::write(&program, "#!/bin/sh\necho output\n").expect("a file");
+        make_executable(&program).expect("a program");
+        let open = || std::fs::File::options().append(true).open(&program).expect("a file");
+        let writer = open();
+        let closes = std::thread::spawn(move || {
+            std::thread::sleep(LOOK * 20);
+            drop(writer);
+        });
+        let tools = Tools::default();
+        assert_eq!(tools.run(&mut Command::new(&program)).expect("it runs"), b"output\n");
+        closes.join().expect("it is closed");
+        let _writer = open();
+        let error = tools.spawn(&mut Command::new(&program), LOOK).expect("no stop").expect_err("it is open");
+        assert_eq!(error.kind(), io::ErrorKind::ExecutableFileBusy);
     }
 
     /// Runs a shell that starts a program without end, and writes its number to a file. Returns the error, once that
