@@ -22,6 +22,8 @@ use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, ExitCode, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 #[global_allocator]
@@ -29,6 +31,8 @@ static HEAP: preempt::Heap = preempt::Heap::HEAP;
 
 /// Time limit of a test; a longer one counts as hung.
 const TEST_TIME_MAX: Duration = Duration::from_secs(300);
+/// Number of tests of [`Runs::Beside`] that run at a time.
+const BESIDE_COUNT: usize = 2;
 /// Time from which on a test's time is printed.
 const LONG: Duration = Duration::from_secs(1);
 /// Least rate of interrupts per second, over all tests of a run; a lower one fails the run.
@@ -45,11 +49,13 @@ pub enum Runs {
     PlainAndStorm,
     /// Once plain: no registered worker runs what is tested, so a storm would prove nothing.
     Plain,
+    /// The same, beside another such test: nothing in it depends on the time that something takes.
+    Beside,
     /// Only when a test asks for it by [`run_case`].
     WhenAsked,
 }
 
-/// A test, or a case that a test runs by [`run_case`]. Create it by [`test!`], [`plain!`] or [`case!`].
+/// A test, or a case that a test runs by [`run_case`]. Create it by [`test!`], [`plain!`], [`beside!`] or [`case!`].
 pub struct Test {
     /// Path below the test binary.
     pub name: &'static str,
@@ -72,6 +78,14 @@ macro_rules! test {
 macro_rules! plain {
     ($path:path) => {
         $crate::Test { name: stringify!($path), run: $path, runs: $crate::Runs::Plain }
+    };
+}
+
+/// A test like those of [`plain!`] whose outcome no load of the machine changes: `testkit::beside!(module::function)`.
+#[macro_export]
+macro_rules! beside {
+    ($path:path) => {
+        $crate::Test { name: stringify!($path), run: $path, runs: $crate::Runs::Beside }
     };
 }
 
@@ -120,38 +134,30 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
     let storm_count = tests.iter().filter(|test| test.runs == Runs::PlainAndStorm).count();
     println!("\nrunning {} tests of {package}, {storm_count} also under 1,000 interrupts per second", tests.len());
     let began = Instant::now();
-    let mut failed = Vec::new();
-    let mut passed = 0;
-    let mut total = storm::Counts::default();
-    for test in tests {
-        let storms: &[bool] = if test.runs == Runs::PlainAndStorm { &[false, true] } else { &[false] };
-        for &storm in storms {
-            let label = format!("{}{}", test.name, if storm { " (storm)" } else { "" });
-            let test_began = Instant::now();
-            match run_one(test.name, storm) {
-                Ok(output) => {
-                    let counts = storm::Counts::find(&output);
-                    total.add(&counts);
-                    let took = test_began.elapsed();
-                    let shown = if took < LONG { String::new() } else { format!("  [{:.1} s]", took.as_secs_f64()) };
-                    let counts = if storm { format!("  [{counts}]") } else { String::new() };
-                    println!("test {label} ... ok{counts}{shown}");
-                    output.lines().filter(|line| line.contains(SKIPPED)).for_each(|line| println!("{line}"));
-                    passed += 1;
+    let report = Mutex::new(RunReport::default());
+    let (beside, alone): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| test.runs == Runs::Beside);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..BESIDE_COUNT {
+            scope.spawn(|| {
+                while let Some(test) = beside.get(next.fetch_add(1, Relaxed)) {
+                    run_and_report(test, false, &report);
                 }
-                Err(output) => {
-                    println!("test {label} ... FAILED");
-                    failed.push((label, output));
-                }
-            }
-            let _ = std::io::stdout().flush();
+            });
+        }
+    });
+    for test in alone {
+        run_and_report(test, false, &report);
+        if test.runs == Runs::PlainAndStorm {
+            run_and_report(test, true, &report);
         }
     }
+    let RunReport { passed, mut failed, storms } = report.into_inner().expect("no test panics in this process");
     // The rate is judged over all storms together: those of single tests are short.
     if storm_count > 0 && failed.is_empty() {
-        println!("storm of {package}: {total}");
-        if is_too_calm(&total) {
-            let rate = total.per_second();
+        println!("storm of {package}: {storms}");
+        if is_too_calm(&storms) {
+            let rate = storms.per_second();
             let why = format!("the storm reached {rate:.0} interrupts per second, fewer than {STORM_RATE_MIN}\n");
             failed.push(("storm rate".into(), why));
         }
@@ -166,6 +172,40 @@ fn run_all(package: &str, tests: &[&Test]) -> ExitCode {
         failed.len()
     );
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Outcomes of the tests so far.
+#[derive(Default)]
+struct RunReport {
+    passed: usize,
+    /// Labels and outputs.
+    failed: Vec<(String, String)>,
+    storms: storm::Counts,
+}
+
+/// Runs one test, prints its line and adds its outcome.
+fn run_and_report(test: &Test, storm: bool, report: &Mutex<RunReport>) {
+    let label = format!("{}{}", test.name, if storm { " (storm)" } else { "" });
+    let began = Instant::now();
+    let outcome = run_one(test.name, storm);
+    let took = began.elapsed();
+    let mut report = report.lock().expect("no test panics in this process");
+    match outcome {
+        Ok(output) => {
+            let counts = storm::Counts::find(&output);
+            report.storms.add(&counts);
+            let shown = if took < LONG { String::new() } else { format!("  [{:.1} s]", took.as_secs_f64()) };
+            let counts = if storm { format!("  [{counts}]") } else { String::new() };
+            println!("test {label} ... ok{counts}{shown}");
+            output.lines().filter(|line| line.contains(SKIPPED)).for_each(|line| println!("{line}"));
+            report.passed += 1;
+        }
+        Err(output) => {
+            println!("test {label} ... FAILED");
+            report.failed.push((label, output));
+        }
+    }
+    let _ = std::io::stdout().flush();
 }
 
 /// Returns true if the storm lasted long enough to be judged, and interrupted too rarely.

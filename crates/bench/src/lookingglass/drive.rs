@@ -81,7 +81,7 @@ impl Driven {
     }
 }
 
-/// Length of the warm-up: plans are made, and caches filled.
+/// Length of the warm-up, in which plans are made and caches filled; that of the round if the round is shorter.
 const WARM_UP: Duration = Duration::from_millis(400);
 
 /// Drives one rung for a round, without control groups.
@@ -142,7 +142,8 @@ fn clients(
                 clients.push((client, caller));
             }
             let warm = Instant::now();
-            run(&mut clients, &|| WARM_UP < warm.elapsed()).await?;
+            let warm_up = WARM_UP.min(round.duration);
+            run(&mut clients, &|| warm_up < warm.elapsed()).await?;
             anyhow::Ok(clients)
         })?;
         Ok((link, runtime, clients))

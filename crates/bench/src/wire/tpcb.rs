@@ -111,7 +111,8 @@ fn measure(
     clients: u32,
     stop: &Stop,
 ) -> anyhow::Result<Vec<PgbenchRounds>> {
-    const WARM_UP: Duration = Duration::from_secs(2);
+    // A warm-up is no longer than a round.
+    let warm_up = arguments.duration.get().min(Duration::from_secs(2));
     let run = |target: &MeasuredServer, duration| {
         let protocol = pgbench::Protocol::Prepared;
         let script = pgbench::PgbenchScript::BuiltIn(script.pgbench_name());
@@ -119,7 +120,7 @@ fn measure(
     };
     let mut measured: Vec<PgbenchRounds> = targets.iter().map(|_| PgbenchRounds::default()).collect();
     for target in targets {
-        run(target, WARM_UP)?;
+        run(target, warm_up)?;
     }
     for round in 1..=arguments.rounds {
         for (target, rounds) in targets.iter().zip(&mut measured) {

@@ -44,13 +44,15 @@ pub struct PhaseRun {
     pub queries_per_min: f64,
 }
 
-/// Time after the start of new sessions before anything is measured beside them.
+/// Time after the start of new sessions before anything is measured beside them; the length of the measurement if that
+/// is shorter.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Share of a processor below which a server counts as idle, for as long as [`IDLE_FOR`]; work left over from loading
-/// is waited for.
+/// Share of a processor below which a server counts as idle, for as long as [`IDLE_FOR`], or as the measurement if that is
+/// shorter; work left over from loading is waited for.
 const IDLE_SHARE: f64 = 0.05;
 const IDLE_FOR: Duration = Duration::from_secs(2);
-const IDLE_WITHIN: Duration = Duration::from_secs(60);
+/// Number of these times after which the server is measured although it is busy.
+const IDLE_TIMES_MAX: u32 = 30;
 
 impl Phases<'_> {
     /// Runs all phases of all servers, run by run: idle, then beside each number of sessions, and again with their
@@ -92,19 +94,19 @@ impl Phases<'_> {
         };
         let MixedArguments { dropped_rows, .. } = *self.arguments;
         let analytics = Analytics::start(target, count, &self.arguments.queries(), dropped_rows, remedy)?;
-        self.stop.wait(SETTLE)?;
+        self.stop.wait(SETTLE.min(self.arguments.duration.get()))?;
         self.kinds(target, key, &title, Some((count, &analytics)), measured)?;
         analytics.stop()
     }
 
     /// Waits until the server is idle, up to a maximum time.
     fn rest(&self, target: &MeasuredServer) -> anyhow::Result<()> {
-        let began = Instant::now();
-        while began.elapsed() < IDLE_WITHIN {
+        let idle_for = IDLE_FOR.min(self.arguments.duration.get());
+        for _ in 0..IDLE_TIMES_MAX {
             let before = target.processor_s()?;
-            self.stop.wait(IDLE_FOR)?;
+            self.stop.wait(idle_for)?;
             let spent = before.zip(target.processor_s()?).map_or(0.0, |(before, after)| after - before);
-            if spent < IDLE_SHARE * IDLE_FOR.as_secs_f64() {
+            if spent < IDLE_SHARE * idle_for.as_secs_f64() {
                 return Ok(());
             }
         }

@@ -48,6 +48,7 @@ pub const ACCOUNTS_COUNT: i32 = 100_000;
 const UPDATE: &str = "update wire_accounts set balance = balance + $1 where id = $2";
 /// Priority of the client, below the generator's.
 const PRIORITY: i32 = 20;
+/// Length of the warm-up; that of the measurement if that is shorter.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Time after the last arrival during which answers are waited for.
 const GRACE: Duration = Duration::from_secs(5);
@@ -132,7 +133,7 @@ fn client(target: &MeasuredServer, config: &UrgentConfig, is_over: &AtomicBool) 
         let _ = os::set_realtime(PRIORITY);
     }
     let began_ns = os::now_ns();
-    let measured_from_ns = began_ns + WARM_UP.as_nanos() as u64;
+    let measured_from_ns = began_ns + WARM_UP.min(config.duration).as_nanos() as u64;
     let until_ns = measured_from_ns + config.duration.as_nanos() as u64;
     let (to, from) = unbounded_channel();
     let shared = ClientState {

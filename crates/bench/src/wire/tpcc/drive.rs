@@ -66,6 +66,7 @@ impl Driven {
     }
 }
 
+/// Length of the warm-up; that of the measurement if that is shorter.
 const WARM_UP: Duration = Duration::from_millis(500);
 const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
@@ -96,7 +97,7 @@ pub fn drive(
             .collect();
         ready.wait();
         let window = || {
-            stop.wait(WARM_UP)?;
+            stop.wait(WARM_UP.min(duration))?;
             let before = target.processor_s()?;
             phase.store(MEASURING, SeqCst);
             let began = Instant::now();
