@@ -35,6 +35,7 @@ pub(crate) fn serve(worker: &'static Worker, local: &Local, arrival: Arrival) {
 /// Runs `body` as an urgent context of this worker, and again as long as requests keep coming.
 fn run_urgent(worker: &'static Worker, local: &Local, body: &mut dyn FnMut()) {
     local.urgent.store(true, Relaxed);
+    worker.publish_cpu();
     let before = worker.line().begin_urgent();
     loop {
         local.pending.store(false, Relaxed);

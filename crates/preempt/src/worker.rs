@@ -23,6 +23,26 @@ pub const WORKERS_MAX: usize = 256;
 
 const NAME_BYTES: usize = 24;
 
+/// Processor of a worker that has not said where it runs.
+const NOWHERE: u32 = u32::MAX;
+/// Number of a thread that is no worker.
+const NOBODY: i32 = -1;
+/// Number of processors, from the first, of which is known who was seen there.
+const SEEN_CPUS: usize = 1_024;
+
+/// Kernel's number of the thread that was last seen on each processor.
+static LAST_SEEN: [AtomicI32; SEEN_CPUS] = [const { AtomicI32::new(0) }; SEEN_CPUS];
+
+/// Notes that this thread runs on this processor. Writes only what has changed, so that the cache line stays shared.
+#[inline]
+fn seen_on(cpu: u32, tid: i32) {
+    if let Some(last) = LAST_SEEN.get(cpu as usize)
+        && last.load(Relaxed) != tid
+    {
+        last.store(tid, Relaxed);
+    }
+}
+
 /// Handler of a worker's interrupts: takes work from its queues and runs it.
 ///
 /// `serve` runs in an urgent context and is never nested in itself. It must follow the rules of the design, section 4:
@@ -64,6 +84,9 @@ pub struct Worker {
     urgent_top: AtomicPtr<c_void>,
     guard_start: AtomicUsize,
     guard_end: AtomicUsize,
+    /// Processor of the thread where it was last seen: at a safepoint, at a change of its mode, at the begin of an urgent
+    /// context. [`NOWHERE`] if that is unknown.
+    processor: AtomicU32,
     landed_at_ns: AtomicU64,
     polled: AtomicU64,
     signalled: AtomicU64,
@@ -107,6 +130,7 @@ impl Worker {
                 urgent_top: AtomicPtr::new(core::ptr::null_mut()),
                 guard_start: AtomicUsize::new(0),
                 guard_end: AtomicUsize::new(0),
+                processor: AtomicU32::new(NOWHERE),
                 landed_at_ns: AtomicU64::new(0),
                 polled: AtomicU64::new(0),
                 signalled: AtomicU64::new(0),
@@ -149,6 +173,7 @@ impl Worker {
     pub fn set_mode(&self, mode: Mode) {
         LOCAL.with(|local| {
             assert!(core::ptr::eq(local.worker.load(Relaxed), self), "only its own thread sets a worker's mode");
+            self.publish_cpu();
             if !local.urgent.load(Relaxed) && self.line.publish(mode) {
                 context::serve_polled(local);
             }
@@ -166,6 +191,26 @@ impl Worker {
             deferred_ns_max: self.deferred_ns_max.load(Relaxed),
             deferred_ns_sum: self.deferred_ns_sum.load(Relaxed),
         }
+    }
+
+    /// Returns true if the thread seems to run now, on another processor than this thread: no other worker was seen
+    /// after it where it was last seen. Processors are seen at safepoints, so this may be wrong for some time after a
+    /// thread has lost its processor.
+    #[inline]
+    pub fn seems_to_run_elsewhere(&self) -> bool {
+        let cpu = self.processor.load(Relaxed);
+        let last = LAST_SEEN.get(cpu as usize).map(|last| last.load(Relaxed));
+        last == Some(self.tid.load(Relaxed)) && os::current_cpu() != Some(cpu as usize)
+    }
+
+    /// Publishes the processor on which this thread, the worker's own, runs.
+    #[inline]
+    pub(crate) fn publish_cpu(&self) {
+        let cpu = os::current_cpu().map_or(NOWHERE, |cpu| cpu as u32);
+        if self.processor.load(Relaxed) != cpu {
+            self.processor.store(cpu, Relaxed);
+        }
+        seen_on(cpu, self.tid.load(Relaxed));
     }
 
     pub(crate) fn line(&self) -> &Line {
@@ -341,6 +386,7 @@ pub fn register(name: &str, serve: Arc<dyn Serve>) -> io::Result<Registration> {
     let (start, end) = urgent_stack.guard();
     worker.guard_start.store(start, Relaxed);
     worker.guard_end.store(end, Relaxed);
+    worker.publish_cpu();
     worker.landed_at_ns.store(0, Relaxed);
     let counters = [&worker.polled, &worker.signalled, &worker.deferred, &worker.signals, &worker.landed_in_region];
     for counter in counters.into_iter().chain([&worker.deferred_ns_max, &worker.deferred_ns_sum]) {
@@ -389,10 +435,14 @@ impl Drop for Registration {
 #[inline]
 pub fn safepoint() {
     LOCAL.with(|local| {
-        if let Some(worker) = context::worker_of(local)
-            && worker.line.polled()
-        {
-            context::serve_polled(local);
+        if let Some(worker) = context::worker_of(local) {
+            worker.publish_cpu();
+            if worker.line.polled() {
+                context::serve_polled(local);
+            }
+        } else if local.gave_way_ns.load(Relaxed) != 0 {
+            // A thread of the class SCHED_IDLE, as the workers may be: it has taken the processor from one of them.
+            seen_on(os::current_cpu().map_or(NOWHERE, |cpu| cpu as u32), NOBODY);
         }
         os::give_way(local);
     });

@@ -78,9 +78,10 @@ impl Scheduler {
             scheduler.shared.is_realtime.store(are_realtime == scheduler.workers(), SeqCst);
         }
         if let (Policy::Preempt, Some(after_ns)) = (scheduler.policy(), scheduler.settings().claim_after_ns) {
+            scheduler.shared.claimer.prepare(after_ns)?;
             let (ready, is_realtime) = mpsc::channel();
             let shared = Arc::clone(&scheduler.shared);
-            scheduler.spawn(format!("{name}-claimer"), move || claimer::run(&shared, after_ns, &ready))?;
+            scheduler.spawn(format!("{name}-claimer"), move || claimer::run(&shared, &ready))?;
             scheduler.shared.is_realtime.store(is_realtime.recv().unwrap_or(false), SeqCst);
         }
         Ok(scheduler)
@@ -200,6 +201,14 @@ impl Scheduler {
         self.shared.submit(request)
     }
 
+    /// Returns true if an urgent request of this thread would interrupt a worker at once: one that is busy, and seems to
+    /// run on another processor. This thread has taken the processor of any other worker, so it can do the work itself
+    /// sooner.
+    #[inline]
+    pub fn can_interrupt(&self) -> bool {
+        (0..self.shared.slots.len()).any(|slot| self.shared.runs_elsewhere(slot))
+    }
+
     /// Accepts a low job that needs `width` workers, and starts it when they are free of other low jobs: often here and
     /// now. Returns its number. Not in an urgent context.
     ///
@@ -245,7 +254,7 @@ impl Scheduler {
         self.shared.stop();
         self.shared.low.close();
         self.shared.keeper.unpark();
-        self.shared.claimer.unpark();
+        self.shared.claimer.wake();
         for slot in &self.shared.slots {
             if let Some(thread) = slot.dedicated.get() {
                 thread.unpark();

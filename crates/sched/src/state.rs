@@ -243,22 +243,22 @@ impl SchedulerState {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].queues.of(class).push(request) {
                 Ok(()) => {
-                    self.wake_claimer(class);
+                    self.expect_claimer(class, now_ns);
                     return slot;
                 }
                 Err(back) => request = back,
             }
         }
         self.queue_globally(request);
-        self.wake_claimer(class);
+        self.expect_claimer(class, now_ns);
         first
     }
 
-    /// Wakes the claimer after a request of this class was queued.
+    /// Sees to it that the claimer looks in time, after a request of this class was queued at `now_ns`.
     #[inline]
-    fn wake_claimer(&self, class: Class) {
+    fn expect_claimer(&self, class: Class, now_ns: u64) {
         if class != Class::Low {
-            self.claimer.wake();
+            self.claimer.expect(now_ns);
         }
     }
 
@@ -269,7 +269,7 @@ impl SchedulerState {
         if let Err(request) = self.slots[slot].queues.of(class).push(request) {
             self.queue_globally(request);
         }
-        self.wake_claimer(class);
+        self.expect_claimer(class, now_ns);
     }
 
     /// Queues a request again that ran beside the worker `slot`, which does not look by itself.
@@ -305,7 +305,19 @@ impl SchedulerState {
             is_idle && slot.queues.is_empty()
         };
         let is_there = |&slot: &usize| self.uses_dedicated(class) || self.slots[slot].worker().is_some();
-        in_turn().find(is_idle).or_else(|| in_turn().find(is_there)).unwrap_or(first)
+        let runs =
+            |&slot: &usize| self.settings.policy == Policy::Preempt && class != Class::Low && self.runs_elsewhere(slot);
+        in_turn()
+            .find(is_idle)
+            .or_else(|| own.filter(is_there))
+            .or_else(|| in_turn().find(runs))
+            .or_else(|| in_turn().find(is_there))
+            .unwrap_or(first)
+    }
+
+    /// Returns true if this worker is busy and seems to run on another processor than this thread.
+    pub(crate) fn runs_elsewhere(&self, slot: usize) -> bool {
+        self.slots[slot].worker().is_some_and(|worker| !self.slots[slot].is_idle() && worker.seems_to_run_elsewhere())
     }
 
     fn own_core_slot(&self) -> Option<usize> {
@@ -334,6 +346,12 @@ impl SchedulerState {
         };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
             let raise = self.slots[slot].raising.begin();
+            if let Some(raise) = &raise
+                && self.slots[slot].is_idle()
+            {
+                // The kernel decides at the wake-up if it may have the processor of another thread.
+                raise.apply(worker.tid());
+            }
             self.delivery.send(worker);
             // Also in an urgent context: a worker that has just lowered itself may have lost its processor there.
             if raise.is_some_and(|raise| raise.raise(worker.tid())) {

@@ -1,6 +1,7 @@
 //! Urgent calls as requests of the analytics' schedulers.
 //!
-//! A call goes to a scheduler whose workers are busy with queries: the least important one, which holds up the least. The
+//! A call goes to a scheduler with a worker that runs a query now, on another processor: the least important one, which
+//! holds up the least. If there is none, the thread that has read the call has a processor and makes it at once. The
 //! scheduler raises a worker of the class SCHED_IDLE for the call: the worker may have lost its processor when the call
 //! comes, and must not lose it while the call has locks of rows. That needs a privilege (CAP_SYS_NICE, or a limit that allows
 //! it). Without it, such workers get no calls.
@@ -52,7 +53,10 @@ impl UrgentQueue {
 
     /// Returns the scheduler that gets the next call.
     fn target(&self) -> Option<&UrgentTarget> {
-        let may_run = |target: &&UrgentTarget| !target.scheduler.is_kept_down() && 0 < target.scheduler.low_jobs();
+        let may_run = |target: &&UrgentTarget| {
+            let scheduler = &target.scheduler;
+            !scheduler.is_kept_down() && 0 < scheduler.low_jobs() && scheduler.can_interrupt()
+        };
         self.targets.iter().find(may_run)
     }
 

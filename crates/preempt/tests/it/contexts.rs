@@ -1,10 +1,11 @@
 //! Start of urgent contexts, and the state that they leave alone.
 
 use crate::support::{Seen, until, with_worker};
+use preempt::os;
 use preempt::{Arrival, Delivery, Dense, Ladder, Mode, Poll, Sent, Serve, Signal, Worker};
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 fn spin(stop: &AtomicBool) {
     while !stop.load(SeqCst) {
@@ -419,4 +420,66 @@ pub fn what_an_urgent_context_takes_along_waits_for_no_region() {
         }
     });
     assert!(seen.deferred.load(SeqCst) >= 1);
+}
+
+/// Goal: a sender knows which worker runs on another processor. Method: a worker that goes to the sender's processor, and one
+/// whose processor a thread of the idle class takes.
+pub fn a_worker_is_seen_where_it_runs() {
+    let [here, there, ..] = os::cpus()[..] else {
+        // Nobody runs elsewhere.
+        return;
+    };
+    os::pin_to_cpu(here).expect("it is allowed");
+    let (place, runs) = (AtomicUsize::new(there), AtomicBool::new(true));
+    let base = |stop: &AtomicBool| {
+        let mut at = None;
+        while !stop.load(SeqCst) {
+            let wanted = place.load(SeqCst);
+            if at.replace(wanted) != Some(wanted) {
+                os::pin_to_cpu(wanted).expect("it is allowed");
+            }
+            if runs.load(SeqCst) {
+                preempt::safepoint();
+            }
+            std::thread::yield_now();
+        }
+    };
+    with_worker(Arc::new(Seen::default()), base, |worker| {
+        until(|| worker.seems_to_run_elsewhere());
+        runs.store(false, SeqCst);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                os::pin_to_cpu(there).expect("it is allowed");
+                os::set_idle().expect("it needs no privilege");
+                // An interrupt of the storm lets the worker be seen again.
+                while !is_over.load(SeqCst) {
+                    preempt::safepoint();
+                }
+            });
+            until(|| !worker.seems_to_run_elsewhere());
+            is_over.store(true, SeqCst);
+        });
+        runs.store(true, SeqCst);
+        until(|| worker.seems_to_run_elsewhere());
+        place.store(here, SeqCst);
+        until(|| !worker.seems_to_run_elsewhere());
+    });
+}
+
+/// Goal: a timer wakes its thread at the last time that was set. Method: one that is set again, and one whose time has
+/// passed.
+pub fn a_timer_expires_at_the_last_time_that_was_set() {
+    let timer = os::Timer::new().expect("a descriptor");
+    let begun_ns = os::now_ns();
+    timer.set_ns(begun_ns + 3_600_000_000_000);
+    timer.set_ns(begun_ns + 20_000_000);
+    // An interrupt of the storm ends a wait.
+    while os::now_ns() < begun_ns + 20_000_000 {
+        timer.wait();
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| timer.wait());
+        timer.set_ns(0);
+    });
 }

@@ -28,6 +28,8 @@ fn main() -> ExitCode {
             testkit::test!(contexts::a_late_sender_mutes_no_new_worker),
             testkit::test!(contexts::a_signal_that_lost_its_value_is_served),
             testkit::test!(contexts::a_worker_may_end_with_its_threads_locals),
+            testkit::test!(contexts::a_timer_expires_at_the_last_time_that_was_set),
+            testkit::test!(contexts::a_worker_is_seen_where_it_runs),
             testkit::test!(contexts::what_an_urgent_context_takes_along_waits_for_no_region),
             testkit::test!(regions::an_interrupt_in_a_region_is_served_at_its_end),
             testkit::test!(regions::only_the_outermost_end_serves),
