@@ -63,6 +63,10 @@ pub struct ServeArguments {
     /// A page that shows what the gate does, for browsers on this machine: 127.0.0.1:PORT. Port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback)]
     pub console: Option<SocketAddr>,
+    /// Runs without the stage clock, and so without times of stages: `overtake bench lookingglass` measures the clock's
+    /// cost by it. For this benchmark only.
+    #[arg(long, hide = true)]
+    pub without_stage_clock: bool,
 }
 
 /// Parses an address or a name with its port.

@@ -53,7 +53,6 @@ impl ServerSetup {
             Admission::new(&admission).map_err(|error| Refusal::new(format!("overtake.gate_classes: {error}")))?;
         let limits = MemoryLimits::of(settings.bytes("overtake.memory"), memory::limit_bytes());
         limits.set();
-        server::reload::apply(&settings);
         Ok(ServerSetup { settings, config, limits, heaps })
     }
 }

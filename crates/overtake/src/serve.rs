@@ -33,6 +33,9 @@ pub fn run(arguments: &ServeArguments, stop: &Stop) -> anyhow::Result<()> {
     if !arguments.upstream.is_empty() {
         return daemon::gate::run(arguments, stop);
     }
+    if arguments.without_stage_clock {
+        stage::switch_off();
+    }
     let runtime = runtime()?;
     // The signal is handled from the very beginning: by default it ends the process, and in-memory data with it.
     let mut hangups = {

@@ -9,7 +9,6 @@ pub fn is_changeable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "overtake.priority_rules",
         "overtake.query_wait_timeout",
-        "overtake.stage_clock",
         "overtake.target",
         "overtake.upstream_auth_query",
         "overtake.upstream_idle",
@@ -20,11 +19,6 @@ pub fn is_changeable(name: &str) -> bool {
     ];
     let is_of_gate = name.starts_with("overtake.mpl") || name.starts_with("overtake.gate_");
     NAMES.contains(&name) || (is_of_gate && name != "overtake.mpl_processors")
-}
-
-/// Applies the settings that are of the whole process, and may change.
-pub fn apply(settings: &Defaults) {
-    stage::switch(settings.is_on("overtake.stage_clock"));
 }
 
 /// Returns the names of the settings of `before` that have other values in `now` and may change. The log names those

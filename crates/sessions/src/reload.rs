@@ -5,7 +5,7 @@
 
 use engine::{LockConfig, LockPriority};
 use server::admission::{Admission, AdmissionOptions};
-use server::reload::{apply, changed, is_changeable};
+use server::reload::{changed, is_changeable};
 use settings::Defaults;
 use settings::sources::OptionError;
 use sql::session::Database;
@@ -33,7 +33,6 @@ pub fn reload(
     });
     let options = AdmissionOptions::from_settings(&settings, "off", true)?;
     let locks = lock_config(database.engine().lock_config(), &settings);
-    let process = settings.clone();
     let sessions = database
         .prepare_reload(settings)
         .map_err(|error| OptionError::of("overtake.priority_rules", error.message().to_owned()))?;
@@ -45,7 +44,6 @@ pub fn reload(
     }
     database.engine().set_lock_config(locks);
     sessions.apply();
-    apply(&process);
     Ok(names)
 }
 

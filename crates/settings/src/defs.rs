@@ -474,7 +474,6 @@ pub static DEFS: &[SettingDef] = &[
         ValueType::Milliseconds,
         "Sets how long a shutdown waits for sessions to end.",
     ),
-    server("overtake.stage_clock", "on", ValueType::Switch, "Collects the times of the stages of statements."),
     def(
         "overtake.target",
         "primary",

@@ -6,7 +6,7 @@
 use crate::away::AwayTime;
 use crate::split::{self, RunPart};
 use crate::stages::Stage;
-use crate::ticks::{OFF, TickSource};
+use crate::ticks::TickSource;
 use crate::turn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -135,20 +135,18 @@ impl StageClock {
     #[inline]
     fn go(&self, next: u8) -> Position {
         let before = self.position();
-        let on_since = self.source.on_since();
-        // A clock that is off stays where it is.
-        if before.0 != next && on_since != OFF {
-            self.stamp(before, on_since);
+        // A clock that is off stays at rest.
+        if before.0 != next && !self.source.is_off() {
+            self.stamp(before);
             self.position.store(next, Relaxed);
         }
         before
     }
 
-    /// Books the time in the position so far, from when the clock was switched on at most.
     #[inline]
-    fn stamp(&self, before: Position, on_since: u64) {
+    fn stamp(&self, before: Position) {
         let now = self.source.now();
-        let since = self.since.load(Relaxed).max(on_since);
+        let since = self.since.load(Relaxed);
         self.since.store(now, Relaxed);
         self.stamps.store(self.stamps.load(Relaxed).wrapping_add(1), Relaxed);
         let Some(word) = self.passed.get(usize::from(before.0 & !AWAY)) else { return };
@@ -243,9 +241,8 @@ impl StageClock {
 
     /// Returns the times since the last [`StageClock::take`], the present stage up to now included.
     pub fn so_far(&self) -> StageTimes {
-        let on_since = self.source.on_since();
-        if on_since != OFF {
-            self.stamp(self.position(), on_since);
+        if !self.source.is_off() {
+            self.stamp(self.position());
         }
         self.ended()
     }
@@ -290,11 +287,10 @@ impl StageClock {
     /// Books time of [`Stage::Run`] in which other threads were at work to another stage. Books no more than the run has.
     pub fn take_out_of_run(&self, stage: Stage, work: &AwayTime) {
         let ticks = work.ticks();
-        let on_since = self.source.on_since();
-        if ticks == 0 || on_since == OFF {
+        if ticks == 0 || self.source.is_off() {
             return;
         }
-        self.stamp(self.position(), on_since);
+        self.stamp(self.position());
         let run = self.passed.get(Stage::Run as usize).map_or(0, |word| word.load(Relaxed));
         let ticks = ticks.min(run);
         self.take_from_run(ticks);
@@ -432,39 +428,17 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_books_nothing() {
-        let (time, source) = manual();
-        let clock = StageClock::new(source.clone());
-        time.switch(false);
-        assert_eq!(source.name(), "off");
-        turn::begin(&source);
+        let clock = StageClock::new(TickSource::Off);
+        turn::begin(&TickSource::Off);
         clock.enter(Stage::Decode);
-        time.run_for(5);
         clock.sample(true);
         let lent = clock.lend();
         lent.clock.enter(Stage::Run);
         clock.take_back(&lent);
         clock.enter(Stage::NetworkWrite);
-        turn::end(&source);
+        turn::end(&TickSource::Off);
         assert_eq!((clock.so_far(), clock.take()), (StageTimes::default(), StageTimes::default()));
         assert!(!clock.is_sampled());
-    }
-
-    #[test]
-    fn a_clock_that_is_on_again_books_no_earlier_time() {
-        let (time, source) = manual();
-        let clock = StageClock::new(source);
-        clock.enter(Stage::Decode);
-        time.run_for(5);
-        time.switch(false);
-        clock.enter(Stage::Run);
-        time.run_for(7);
-        time.switch(true);
-        time.run_for(2);
-        clock.enter(Stage::Encode);
-        time.run_for(3);
-        clock.rest();
-        let times = clock.take();
-        assert_eq!((times.of(Stage::Decode), times.of(Stage::Encode), times.sum(|_| true)), (2, 3, 5));
     }
 
     #[test]

@@ -41,4 +41,4 @@ pub use histogram::{Histogram, Quantiles};
 pub use moments::{Clock, Moment, Stamps};
 pub use spread::TimeSpread;
 pub use stages::{IsolationLevel, Stage, Transport};
-pub use ticks::{ManualTicks, TickSource, switch};
+pub use ticks::{ManualTicks, TickSource, switch_off};

@@ -4,7 +4,7 @@
 //! counts as no time.
 
 use preempt::os;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub enum TickSource {
     Monotonic,
     /// Clock of a test: a tick is a nanosecond.
     Manual(Arc<ManualTicks>),
+    /// No clock: nothing is stamped, and all times are 0. See [`switch_off`].
+    Off,
 }
 
 /// Clock of a test, with the processor time of its only thread. It stands still until somebody advances it.
@@ -24,7 +26,6 @@ pub enum TickSource {
 pub struct ManualTicks {
     now_ns: AtomicU64,
     cpu_ns: AtomicU64,
-    on_since: AtomicU64,
 }
 
 impl ManualTicks {
@@ -42,11 +43,6 @@ impl ManualTicks {
     /// Lets time pass in which the thread does not run.
     pub fn pass(&self, ns: u64) {
         self.now_ns.fetch_add(ns, Relaxed);
-    }
-
-    /// Switches the clocks of this source on or off.
-    pub fn switch(&self, is_on: bool) {
-        self.on_since.store(if is_on { self.now_ns.load(Relaxed) } else { OFF }, Relaxed);
     }
 }
 
@@ -89,26 +85,13 @@ impl Rate {
 /// Rate of the time-stamp counter; `None` where it is not steady.
 static RATE: OnceLock<Option<Rate>> = OnceLock::new();
 
-/// Value for clocks that are off.
-pub(crate) const OFF: u64 = u64::MAX;
+/// True if [`switch_off`] was called.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Tick since which the clocks of this process are on: 0 if they always were, [`OFF`] if they are off.
-static ON_SINCE: AtomicU64 = AtomicU64::new(0);
-
-/// Switches the clocks of this process on or off; they begin on. Clocks that are off book nothing, and those that are
-/// on again book no time from before that.
-pub fn switch(is_on: bool) {
-    match (is_on, ON_SINCE.load(Relaxed)) {
-        (true, OFF) => {
-            let now = match rate() {
-                Some(_) => os::ticks(),
-                None => os::now_ns(),
-            };
-            ON_SINCE.store(now, Relaxed);
-        }
-        (true, _) => {}
-        (false, _) => ON_SINCE.store(OFF, Relaxed),
-    }
+/// Switches the clocks of this process off. For measurements of their cost alone: without them, views of stages are
+/// empty. Call it before the first session: each clock asks once, when it is created.
+pub fn switch_off() {
+    IS_OFF.store(true, Relaxed);
 }
 
 fn rate() -> Option<Rate> {
@@ -118,19 +101,20 @@ fn rate() -> Option<Rate> {
 impl TickSource {
     /// Returns the cheapest source that this machine has. The first call takes some milliseconds.
     pub fn system() -> TickSource {
-        match rate() {
-            Some(_) => TickSource::Tsc,
-            None => TickSource::Monotonic,
+        match (IS_OFF.load(Relaxed), rate()) {
+            (true, _) => TickSource::Off,
+            (false, Some(_)) => TickSource::Tsc,
+            (false, None) => TickSource::Monotonic,
         }
     }
 
     /// Returns the name in views.
     pub fn name(&self) -> &'static str {
         match self {
-            _ if self.is_off() => "off",
             TickSource::Tsc => "tsc",
             TickSource::Monotonic => "monotonic",
             TickSource::Manual(_) => "manual",
+            TickSource::Off => "off",
         }
     }
 
@@ -141,6 +125,7 @@ impl TickSource {
             TickSource::Tsc => os::ticks(),
             TickSource::Monotonic => os::now_ns(),
             TickSource::Manual(manual) => manual.now_ns.load(Relaxed),
+            TickSource::Off => 0,
         }
     }
 
@@ -149,29 +134,21 @@ impl TickSource {
         match self {
             TickSource::Tsc | TickSource::Monotonic => os::thread_cpu_ns(),
             TickSource::Manual(manual) => manual.cpu_ns.load(Relaxed),
+            TickSource::Off => 0,
         }
     }
 
     fn rate(&self) -> Rate {
         match self {
             TickSource::Tsc => rate().unwrap_or(ONE),
-            TickSource::Monotonic | TickSource::Manual(_) => ONE,
+            TickSource::Monotonic | TickSource::Manual(_) | TickSource::Off => ONE,
         }
     }
 
-    /// Returns the tick since which the clocks of this source are on; [`OFF`] if they are off.
-    #[inline]
-    pub(crate) fn on_since(&self) -> u64 {
-        match self {
-            TickSource::Tsc | TickSource::Monotonic => ON_SINCE.load(Relaxed),
-            TickSource::Manual(manual) => manual.on_since.load(Relaxed),
-        }
-    }
-
-    /// Returns true if the clocks of this source are off.
+    /// Returns true if there is no clock.
     #[inline]
     pub(crate) fn is_off(&self) -> bool {
-        self.on_since() == OFF
+        matches!(self, TickSource::Off)
     }
 
     /// Returns the nanoseconds of so many ticks.

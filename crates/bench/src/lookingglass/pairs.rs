@@ -1,28 +1,18 @@
-//! Cost of the stage clock: one server under the same load, with the clock and without.
+//! Cost of the stage clock: two servers, one without the clock, under the same load in turn.
 //!
-//! **Invariant:** both sides of a pair are of one process, and so are the luck of its memory and of its addresses. They
-//! take turns in the order with, without, without, with, so that a steady drift of the machine adds the same to both,
-//! and every other pair begins without. Each pair has a fresh server: what a process had in all its rounds would
-//! otherwise be in all pairs, and not in the interval.
+//! **Invariant:** a pair is two rounds directly after each other, and each server comes first in half of the pairs; the
+//! interval is of the paired differences, so a drift of the machine is in both sides. Each pair has fresh servers: the
+//! luck of a process with its memory would otherwise be in all pairs, and not in the interval.
 
 use super::drive::{Round, Work, drive};
 use super::key_value;
 use super::rungs::{POINTS, Rung};
 use crate::report::{Report, TextTable, number};
 use crate::wire::client::Control;
-use crate::wire::postgres::Folder;
-use crate::wire::servers::{MeasuredServer, overtake_with_config};
-use anyhow::{Context, ensure};
+use crate::wire::servers::{MeasuredServer, overtake, overtake_without_clock};
+use anyhow::Context;
 use host::stop::Stop;
 use preempt::os;
-use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Longest time that a server takes to read its configuration again.
-const RELOAD_LIMIT: Duration = Duration::from_secs(30);
-/// Pause between two looks whether it has.
-const LOOK: Duration = Duration::from_millis(1);
 
 /// Processors of the two sides.
 #[derive(Clone, Copy)]
@@ -54,28 +44,17 @@ pub fn measure(
 ) -> anyhow::Result<()> {
     let mut all = POINTS.each_ref().map(|_| Differences::default());
     for pair in 0..count {
-        let seed = round.seed + u64::from(pair);
+        let round = Round { seed: round.seed + u64::from(pair), ..round };
         let is_with_first = pair % 2 == 0;
-        let server = SwitchedServer::start(processors, round)?;
+        let [one, other] = [start(processors, is_with_first, round)?, start(processors, !is_with_first, round)?];
         for (rung, differences) in POINTS.iter().zip(&mut all) {
-            let before = calibration(&server.target)?;
-            // Of each: processor time in seconds, and requests.
-            let (mut with, mut without) = ((0.0, 0), (0.0, 0));
-            for (turn, is_first) in [true, false, false, true].into_iter().enumerate() {
-                let is_with = is_first == is_with_first;
-                server.switch(is_with, stop)?;
-                let round = Round { seed: seed + 1_000 * turn as u64, duration: round.duration / 2, ..round };
-                let driven = drive(&server.target, (rung, Work::Points), round, stop)?;
-                let side = if is_with { &mut with } else { &mut without };
-                side.0 += driven.used.threads_s.context("the server's threads have no times")?;
-                side.1 += driven.committed;
-            }
-            server.switch(true, stop)?;
-            let after = calibration(&server.target)?;
+            let with = if is_with_first { &one } else { &other };
+            let before = calibration(with)?;
+            let (first, second) = (cost(&one, rung, round, stop)?, cost(&other, rung, round, stop)?);
+            let after = calibration(with)?;
             differences.calibrated.0 += after.0 - before.0;
             differences.calibrated.1 += after.1 - before.1;
-            let us_each = |(seconds, requests): (f64, u64)| 1e6 * seconds / requests.max(1) as f64;
-            let (with, without) = (us_each(with), us_each(without));
+            let (with, without) = if is_with_first { (first, second) } else { (second, first) };
             tracing::info!(rung = rung.key, pair, with, without, "measured");
             differences.percents.push(100.0 * (with / without - 1.0));
         }
@@ -83,44 +62,24 @@ pub fn measure(
     fill(report, count, &all)
 }
 
-/// Server whose stage clock is switched while it runs.
-struct SwitchedServer {
-    target: MeasuredServer,
-    config: PathBuf,
-    _folder: Folder,
+/// Starts a fresh server with or without its stage clock, and fills the table.
+fn start(processors: Processors, with_clock: bool, round: Round) -> anyhow::Result<MeasuredServer> {
+    os::pin_to_cpu(processors.server).context("pinning the servers")?;
+    let connections_max = round.clients + 20;
+    let started = match with_clock {
+        true => overtake(connections_max),
+        false => overtake_without_clock(connections_max),
+    };
+    os::pin_to_cpu(processors.client).context("pinning the clients")?;
+    let target = started?;
+    key_value::load(&target)?;
+    Ok(target)
 }
 
-impl SwitchedServer {
-    /// Starts a fresh server on its processor, and fills the table.
-    fn start(processors: Processors, round: Round) -> anyhow::Result<SwitchedServer> {
-        let folder = Folder::new("overtake-clock")?;
-        let config = folder.path().join("overtake.conf");
-        fs::write(&config, "").context("the configuration")?;
-        os::pin_to_cpu(processors.server).context("pinning the server")?;
-        let started = overtake_with_config(round.clients + 20, &config);
-        os::pin_to_cpu(processors.client).context("pinning the clients")?;
-        let target = started?;
-        key_value::load(&target)?;
-        Ok(SwitchedServer { target, config, _folder: folder })
-    }
-
-    /// Switches the clock on or off. Waits until it is.
-    fn switch(&self, is_on: bool, stop: &Stop) -> anyhow::Result<()> {
-        let value = if is_on { "on" } else { "off" };
-        fs::write(&self.config, format!("overtake.stage_clock = {value}\n")).context("the configuration")?;
-        self.target.reload()?;
-        let control = Control::connect(&self.target)?;
-        let begun = Instant::now();
-        loop {
-            let rows = control.rows("select source <> 'off' from overtake.stage_clock")?;
-            let shown = rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
-            if shown == Some(if is_on { "t" } else { "f" }) {
-                return Ok(());
-            }
-            ensure!(begun.elapsed() < RELOAD_LIMIT, "the stage clock is not {value}: {shown:?}");
-            stop.wait(LOOK)?;
-        }
-    }
+/// Returns the server's processor time for each request, in microseconds.
+fn cost(target: &MeasuredServer, rung: &Rung, round: Round, stop: &Stop) -> anyhow::Result<f64> {
+    let driven = drive(target, (rung, Work::Points), round, stop)?;
+    Ok(driven.us_each(driven.used.threads_s.context("the server's threads have no times")?))
 }
 
 fn fill(report: &mut Report, count: u32, all: &[Differences]) -> anyhow::Result<()> {
@@ -147,8 +106,8 @@ fn fill(report: &mut Report, count: u32, all: &[Differences]) -> anyhow::Result<
     }
     report.table(table);
     report.note(
-        "Pairs: a fresh server each time, whose stage clock is switched off for half of the time. Look-ups by key cost \
-         least of all statements, and least of all with several on the way: the clock's share is highest there.",
+        "Pairs: two fresh servers each time, one without its stage clock. Look-ups by key cost least of all statements, \
+         and least of all with several on the way: the clock's share is highest there.",
     );
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::client::{Control, connect};
 use super::links::{Link, XdpClients, connect_shared, connect_timed, connect_xdp};
 use super::postgres::{Cluster, Folder, Programs};
 use super::processes::Processes;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use host::memory;
 use serde::Serialize;
@@ -191,15 +191,15 @@ pub fn overtake(connections_max: u32) -> anyhow::Result<MeasuredServer> {
     one_overtake("overtake", "Overtake", Server::overtake(connections_max, Transport::Tcp)?)
 }
 
-/// Starts Overtake alone, over TCP, with a configuration file that [`MeasuredServer::reload`] makes it read again.
+/// Starts Overtake alone, over TCP, without its stage clock.
 ///
 /// # Errors
 /// Errors of the server.
-pub fn overtake_with_config(connections_max: u32, config: &Path) -> anyhow::Result<MeasuredServer> {
+pub fn overtake_without_clock(connections_max: u32) -> anyhow::Result<MeasuredServer> {
     let server = Server::serve(connections_max, Transport::Tcp, |command| {
-        command.arg("--config").arg(config);
+        command.arg("--without-stage-clock");
     })?;
-    one_overtake("overtake", "Overtake", server)
+    one_overtake("overtake_without_clock", "Overtake without its stage clock", server)
 }
 
 /// Two servers whose transports are compared.
@@ -429,17 +429,6 @@ impl MeasuredServer {
             ServerProcess::Postgres(cluster) => Some(Processes::of(cluster.pid())),
             ServerProcess::Elsewhere => None,
         }
-    }
-
-    /// Makes Overtake read its configuration again. It does so soon after this has returned.
-    ///
-    /// # Errors
-    /// If the server is not Overtake, or has ended.
-    pub fn reload(&self) -> anyhow::Result<()> {
-        let ServerProcess::Overtake { child, .. } = &self.server.running else { bail!("the server is not Overtake") };
-        let sent = Command::new("kill").args(["-HUP", &child.id().to_string()]).status().context("kill")?;
-        ensure!(sent.success(), "SIGHUP was not sent: {sent}");
-        Ok(())
     }
 
     /// Returns the folder of the server's files, if it is PostgreSQL started here.

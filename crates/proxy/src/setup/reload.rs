@@ -70,7 +70,6 @@ impl crate::ProxyState {
         }
         let options = UpstreamOptions { again: before.again.clone(), time: before.time.clone(), ..options };
         let (limits, resets) = (options.limits, Arc::clone(&options.resets));
-        server::reload::apply(&options.settings);
         self.statements.repeated.turn(options.prepare);
         *self.live.options.write_locked_anyway() = Arc::new(options);
         // The limits follow the options: a pool that is created meanwhile has them already, or is among these.
