@@ -193,9 +193,9 @@ impl Worker {
         }
     }
 
-    /// Returns true if the thread seems to run now, on another processor than this thread: no other worker was seen
-    /// after it where it was last seen. Processors are seen at safepoints, so this may be wrong for some time after a
-    /// thread has lost its processor.
+    /// Returns true if the thread seems to run now, on another processor than this thread: no other worker, and no thread
+    /// of the idle class, was seen after it on the processor where it was last seen. Threads are seen at safepoints,
+    /// and other threads are not, so this may be wrong. Processors beyond the first 1,024 count as those where nobody runs.
     #[inline]
     pub fn seems_to_run_elsewhere(&self) -> bool {
         let cpu = self.processor.load(Relaxed);

@@ -116,7 +116,7 @@ impl Tools {
     /// Starts a program that may have just been written.
     ///
     /// A process that another thread is starting meanwhile holds a copy of the descriptor by which the file was written,
-    /// until it executes its own program. As long, the kernel refuses to execute the file (ETXTBSY).
+    /// until it executes its own program. Until then the kernel refuses to execute the file (ETXTBSY).
     fn spawn(&self, command: &mut Command, limit: Duration) -> Result<io::Result<Child>, host::stop::Stopped> {
         let begun = Instant::now();
         loop {

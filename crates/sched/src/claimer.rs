@@ -5,16 +5,19 @@
 //! worker that runs is faster than a thread that has to be scheduled first.
 //!
 //! **Invariant:** while an urgent request is queued, a timer is set that wakes the claimer before the oldest one is late,
-//! or the claimer is awake. A thread that queues a request sets the timer afterwards, unless it is set; the claimer says that
-//! it is not set before it looks at the queues, so one of them sees the other. Between two requests the claimer
-//! sleeps: one that looks around by itself takes the processor from workers, and from the thread that is about to
-//! interrupt one.
+//! or the claimer is awake. A thread that queues a request sets the timer afterwards, unless it is set to a time to come; the
+//! claimer takes that time back before it looks at the queues, so one of them sees the other. A thread that has published a
+//! time and loses its processor before it sets the timer keeps others from setting it until that time only.
+//!
+//! Between two requests the claimer sleeps: one that looks around by itself takes the processor from workers, and from
+//! the thread that is about to interrupt one.
 
 use crate::counters::Start;
 use crate::policy::Point;
 use crate::state::SchedulerState;
-use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use preempt::os::{self, Timer};
+use std::io;
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
@@ -29,26 +32,35 @@ const SPIN_NS: u64 = 20_000;
 pub(crate) struct Claimer {
     /// Timer with the time after which a request is late; none without a claimer.
     timer: OnceLock<(Timer, u64)>,
-    is_set: AtomicBool,
+    /// Time to which the timer is set, or is about to be; 0 if the claimer is awake.
+    due_ns: AtomicU64,
 }
 
 impl Claimer {
     /// Makes the timer. Requests are late after this time.
-    pub(crate) fn prepare(&self, after_ns: u64) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If the process has too many descriptors.
+    pub(crate) fn prepare(&self, after_ns: u64) -> io::Result<()> {
         let timer = Timer::new()?;
         self.timer.get_or_init(|| (timer, after_ns));
         Ok(())
     }
 
-    /// Sees to it that the claimer is awake when an urgent request is late that was queued at this time, just now.
-    /// Allowed in an urgent context.
+    /// Sets the timer for an urgent request that was queued just now, at `queued_ns`, unless it is set. Allowed in an
+    /// urgent context. Setting the timer may cost 10 µs in a virtual machine, so whoever interrupts a worker does that
+    /// before.
     #[inline]
     pub(crate) fn expect(&self, queued_ns: u64) {
-        if let Some((timer, after_ns)) = self.timer.get()
-            && !self.is_set.load(SeqCst)
-            && !self.is_set.swap(true, SeqCst)
-        {
-            timer.set_ns((queued_ns + after_ns).saturating_sub(SPIN_NS));
+        let Some((timer, after_ns)) = self.timer.get() else { return };
+        let due_ns = self.due_ns.load(SeqCst);
+        if queued_ns < due_ns {
+            return;
+        }
+        let own_ns = (queued_ns + after_ns).saturating_sub(SPIN_NS).max(1);
+        // If that fails, another thread has set the timer, or the claimer is about to look.
+        if self.due_ns.compare_exchange(due_ns, own_ns, SeqCst, SeqCst).is_ok() {
+            timer.set_ns(own_ns);
         }
     }
 
@@ -72,12 +84,19 @@ pub(crate) fn run(shared: &SchedulerState, ready: &Sender<bool>) {
     let Some((timer, after_ns)) = claimer.timer.get() else { return };
     while !shared.is_stopped() {
         timer.wait();
-        claimer.is_set.store(false, SeqCst);
+        claimer.due_ns.store(0, SeqCst);
         while !shared.is_stopped() {
             preempt::enter_urgent(&mut || {
                 shared.serve(0, Point::Late, Start::Claimed);
             });
-            let Some(oldest_ns) = shared.oldest_urgent_ns() else { break };
+            let Some(oldest_ns) = shared.oldest_urgent_ns() else {
+                if shared.has_urgent() {
+                    // A worker takes one, or another thread queues one: the next one is not to be seen yet.
+                    core::hint::spin_loop();
+                    continue;
+                }
+                break;
+            };
             let (late_ns, now_ns) = (oldest_ns + after_ns, os::now_ns());
             let next_ns = match late_ns.saturating_sub(now_ns) {
                 // A request that is late by now is one that the cap holds back.
@@ -88,9 +107,9 @@ pub(crate) fn run(shared: &SchedulerState, ready: &Sender<bool>) {
                 }
                 _ => late_ns - SPIN_NS,
             };
-            // A thread that queues a request now may set the timer as well, to a later time: then this one is noticed
+            // A thread that queues a request now may set the timer as well, to a later time: then this one is claimed
             // later by what has passed between the two.
-            claimer.is_set.store(true, SeqCst);
+            claimer.due_ns.store(next_ns, SeqCst);
             timer.set_ns(next_ns);
             break;
         }

@@ -90,17 +90,12 @@ impl Raising {
 }
 
 impl PendingRaise<'_> {
-    /// Raises the worker before the interrupt is sent. The call of [`PendingRaise::raise`] is still to come.
-    pub(crate) fn apply(&self, thread: i32) {
-        // A worker that stays below comes later: the right may be gone.
-        let _ = RAISED.apply_to(thread);
-    }
-
     /// Raises the worker, whose thread has this number, after the interrupt was sent. Returns true if another one must be
     /// sent, so that an entry ends after this.
     #[must_use]
     pub(crate) fn raise(self, thread: i32) -> bool {
-        self.apply(thread);
+        // A worker that stays below comes later: the right may be gone.
+        let _ = RAISED.apply_to(thread);
         self.raising.is_due.store(true, SeqCst);
         self.raising.ended.load(SeqCst) != self.ended
     }

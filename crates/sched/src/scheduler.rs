@@ -198,15 +198,27 @@ impl Scheduler {
     /// # Errors
     /// [`Rejected`]; a request that was refused because the scheduler is full may be submitted again.
     pub fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
-        self.shared.submit(request)
+        self.shared.submit(request, None)
     }
 
-    /// Returns true if an urgent request of this thread would interrupt a worker at once: one that is busy, and seems to
-    /// run on another processor. This thread has taken the processor of any other worker, so it can do the work itself
-    /// sooner.
+    /// Accepts a request and interrupts this worker for it, one that [`Scheduler::interruptible`] has returned. If its
+    /// queue is full, the next one gets the request.
+    ///
+    /// # Errors
+    /// As [`Scheduler::submit`].
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    pub fn submit_to(&self, worker: usize, request: Arc<Request>) -> Result<(), Rejected> {
+        assert!(worker < self.workers(), "there is no worker {worker}");
+        self.shared.submit(request, Some(worker))
+    }
+
+    /// Returns a busy worker that an interrupt from this thread reaches at once: one that seems to run, on another
+    /// processor. A worker on this one does not run, and one that was seen nowhere may wait for long.
     #[inline]
-    pub fn can_interrupt(&self) -> bool {
-        (0..self.shared.slots.len()).any(|slot| self.shared.runs_elsewhere(slot))
+    pub fn interruptible(&self) -> Option<usize> {
+        (0..self.workers()).find(|&worker| self.shared.runs_elsewhere(worker))
     }
 
     /// Accepts a low job that needs `width` workers, and starts it when they are free of other low jobs: often here and

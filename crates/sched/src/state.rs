@@ -170,7 +170,8 @@ impl SchedulerState {
         self.is_stopped.store(true, SeqCst);
     }
 
-    pub(crate) fn submit(&self, request: Arc<Request>) -> Result<(), Rejected> {
+    /// Accepts a request for this worker, or for the one that suits it.
+    pub(crate) fn submit(&self, request: Arc<Request>, slot: Option<usize>) -> Result<(), Rejected> {
         let place = self.next_place.fetch_add(1, SeqCst);
         if self.is_stopped() {
             return Err(Rejected::Stopped);
@@ -186,7 +187,7 @@ impl SchedulerState {
         }
         let submit_ns = request.clock().stamp(Moment::Submit);
         let class = request.class();
-        let first = self.choose(class);
+        let first = slot.unwrap_or_else(|| self.choose(class));
         request.set_target(first);
         if self.settings.track_run_delay
             && let Some(run_delay) = self.slots[first].run_delay.get()
@@ -199,6 +200,11 @@ impl SchedulerState {
             return Err(Rejected::Stopped);
         }
         self.tell(slot, class, submit_ns);
+        self.expect_claimer(class, submit_ns);
+        if self.is_stopped() {
+            // The timer may have been set again after the thread that stopped the scheduler had set it.
+            self.claimer.wake();
+        }
         Ok(())
     }
 
@@ -228,6 +234,7 @@ impl SchedulerState {
             return self.cancel_queued();
         }
         self.tell(slot, class, now_ns);
+        self.expect_claimer(class, now_ns);
     }
 
     /// Counts a request as under way no more.
@@ -242,19 +249,15 @@ impl SchedulerState {
         for step in 0..self.slots.len() {
             let slot = (first + step) % self.slots.len();
             match self.slots[slot].queues.of(class).push(request) {
-                Ok(()) => {
-                    self.expect_claimer(class, now_ns);
-                    return slot;
-                }
+                Ok(()) => return slot,
                 Err(back) => request = back,
             }
         }
         self.queue_globally(request);
-        self.expect_claimer(class, now_ns);
         first
     }
 
-    /// Sees to it that the claimer looks in time, after a request of this class was queued at `now_ns`.
+    /// Makes the claimer look in time, after a request of this class was queued at `now_ns`.
     #[inline]
     fn expect_claimer(&self, class: Class, now_ns: u64) {
         if class != Class::Low {
@@ -305,14 +308,7 @@ impl SchedulerState {
             is_idle && slot.queues.is_empty()
         };
         let is_there = |&slot: &usize| self.uses_dedicated(class) || self.slots[slot].worker().is_some();
-        let runs =
-            |&slot: &usize| self.settings.policy == Policy::Preempt && class != Class::Low && self.runs_elsewhere(slot);
-        in_turn()
-            .find(is_idle)
-            .or_else(|| own.filter(is_there))
-            .or_else(|| in_turn().find(runs))
-            .or_else(|| in_turn().find(is_there))
-            .unwrap_or(first)
+        in_turn().find(is_idle).or_else(|| in_turn().find(is_there)).unwrap_or(first)
     }
 
     /// Returns true if this worker is busy and seems to run on another processor than this thread.
@@ -346,12 +342,6 @@ impl SchedulerState {
         };
         if self.settings.policy == Policy::Preempt && class != Class::Low {
             let raise = self.slots[slot].raising.begin();
-            if let Some(raise) = &raise
-                && self.slots[slot].is_idle()
-            {
-                // The kernel decides at the wake-up if it may have the processor of another thread.
-                raise.apply(worker.tid());
-            }
             self.delivery.send(worker);
             // Also in an urgent context: a worker that has just lowered itself may have lost its processor there.
             if raise.is_some_and(|raise| raise.raise(worker.tid())) {
@@ -373,6 +363,11 @@ impl SchedulerState {
                 preempt::wake_idle(worker);
             }
         }
+    }
+
+    /// Returns true if a request of the urgent classes is queued, or being queued.
+    pub(crate) fn has_urgent(&self) -> bool {
+        self.slots.iter().map(|slot| &slot.queues).chain([&self.overflow]).any(RequestQueues::has_urgent)
     }
 
     #[inline]

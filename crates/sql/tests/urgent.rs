@@ -179,7 +179,7 @@ impl NativeModule for Slow {
 struct Queue {
     calls: BoundedQueue<Arc<dyn UrgentWork>>,
     worker: std::sync::OnceLock<&'static Worker>,
-    is_busy: AtomicBool,
+    can_interrupt: AtomicBool,
     /// True while calls stay in the queue.
     holds: AtomicBool,
     /// Calls that were made.
@@ -196,8 +196,8 @@ impl Serve for Queue {
 }
 
 impl UrgentScheduler for Queue {
-    fn is_busy(&self) -> bool {
-        self.is_busy.load(SeqCst)
+    fn can_interrupt(&self) -> bool {
+        self.can_interrupt.load(SeqCst)
     }
 
     fn submit(&self, work: Arc<dyn UrgentWork>) -> bool {
@@ -261,7 +261,7 @@ impl Setup {
         let queue = Arc::new(Queue {
             calls: BoundedQueue::new(64),
             worker: std::sync::OnceLock::new(),
-            is_busy: AtomicBool::new(true),
+            can_interrupt: AtomicBool::new(true),
             holds: AtomicBool::new(false),
             made: AtomicU64::new(0),
         });
@@ -413,9 +413,9 @@ fn other_calls_run_as_before() {
     // An argument that is computed.
     check(session, &[("call transfer(1, 2, (10 + 0 * random())::bigint, null)", "90")]);
     let before = setup.committed();
-    setup.queue.is_busy.store(false, SeqCst);
+    setup.queue.can_interrupt.store(false, SeqCst);
     check(session, &[(is_urgent, "false")]);
-    setup.queue.is_busy.store(true, SeqCst);
+    setup.queue.can_interrupt.store(true, SeqCst);
     // Another statement may follow in the same transaction.
     let statement = session.prepare(is_urgent, &[]).unwrap();
     let mut portal = session.bind(&statement, Vec::new()).unwrap();

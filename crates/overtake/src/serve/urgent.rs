@@ -51,13 +51,10 @@ impl UrgentQueue {
         Arc::new(UrgentQueue { targets, next: AtomicU64::new(0) })
     }
 
-    /// Returns the scheduler that gets the next call.
-    fn target(&self) -> Option<&UrgentTarget> {
-        let may_run = |target: &&UrgentTarget| {
-            let scheduler = &target.scheduler;
-            !scheduler.is_kept_down() && 0 < scheduler.low_jobs() && scheduler.can_interrupt()
-        };
-        self.targets.iter().find(may_run)
+    /// Returns the scheduler that gets the next call, and the worker that it interrupts.
+    fn target(&self) -> Option<(&UrgentTarget, usize)> {
+        let is_busy = |target: &&UrgentTarget| !target.scheduler.is_kept_down() && 0 < target.scheduler.low_jobs();
+        self.targets.iter().filter(is_busy).find_map(|target| Some((target, target.scheduler.interruptible()?)))
     }
 
     /// Returns the figures of a class.
@@ -136,15 +133,15 @@ fn make(cx: &RunCx<'_>, work: &dyn UrgentWork, started: &TimeSpread) -> RunOutco
 }
 
 impl UrgentScheduler for UrgentQueue {
-    fn is_busy(&self) -> bool {
+    fn can_interrupt(&self) -> bool {
         self.target().is_some()
     }
 
     fn submit(&self, work: Arc<dyn UrgentWork>) -> bool {
-        let Some(target) = self.target() else { return false };
+        let Some((target, worker)) = self.target() else { return false };
         let started = Arc::clone(&target.started);
         let id = self.next.fetch_add(1, Relaxed);
         let work = move |cx: &RunCx<'_>| make(cx, &*work, &started);
-        target.scheduler.submit(Arc::new(Request::new(id, Class::High, Box::new(work)))).is_ok()
+        target.scheduler.submit_to(worker, Arc::new(Request::new(id, Class::High, Box::new(work)))).is_ok()
     }
 }

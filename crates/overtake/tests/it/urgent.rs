@@ -179,7 +179,13 @@ pub fn urgent_calls_interrupt_queries_that_run_webassembly() {
                        overtake.scheduler where class = 'normal'";
         let figures = value(&client, figures).await;
         println!("{runs} queries; urgent calls, interrupting, claimed: {figures}");
-        let interrupting: u64 = figures.split(' ').nth(1).unwrap().parse().unwrap();
-        assert!(0 < runs && wanted / 4 < interrupting, "{figures}");
+        let [calls, interrupting, _] =
+            figures.split(' ').map(|figure| figure.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
+        else {
+            panic!("{figures}");
+        };
+        // A call goes to a worker that runs on another processor, and is made where it was read if none does.
+        let is_possible = 1 < std::thread::available_parallelism().unwrap().get();
+        assert!(0 < runs && (!is_possible || 0 < calls && calls / 4 < interrupting), "{runs} queries; {figures}");
     });
 }

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
             testkit::test!(policies::thread_runs_beside_the_query),
             testkit::test!(policies::low_requests_interrupt_no_query),
             testkit::test!(policies::idle_workers_run_at_once),
+            testkit::test!(policies::an_interruptible_worker_runs_elsewhere),
             testkit::test!(policies::an_idle_worker_takes_what_a_busy_one_has),
             testkit::test!(lives::a_panic_harms_no_other_request),
             testkit::test!(lives::a_cancelled_request_never_runs),

@@ -1,7 +1,8 @@
 //! Points at which each policy lets urgent work run.
 
 use crate::support::{Gate, Runtime, count, until};
-use sched::{CapSettings, Counters, Policy, RunCx, RunOutcome, Rungs, SchedulerSettings, Start};
+use preempt::os;
+use sched::{CapSettings, Counters, Policy, Request, RequestState, RunCx, RunOutcome, Rungs, SchedulerSettings, Start};
 use stage::Class;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -241,5 +242,44 @@ pub fn an_idle_worker_takes_what_a_busy_one_has() {
     until(|| ran.load(SeqCst) == 10);
     assert!(0 < runtime.scheduler.counters().stolen);
     first.open();
+    runtime.end();
+}
+
+/// Goal: a thread interrupts a busy worker on another processor, never one on its own, nor one that sleeps.
+pub fn an_interruptible_worker_runs_elsewhere() {
+    let [first, second, ..] = os::cpus()[..] else {
+        println!("SKIPPED: nobody runs elsewhere on one processor");
+        return;
+    };
+    let settings = SchedulerSettings { workers: 2, cpus: vec![first, second], ..one_worker(Policy::Preempt) };
+    let runtime = Runtime::new(settings);
+    assert_eq!(runtime.scheduler.interruptible(), None, "no worker is busy");
+    let gates = [Gate::new(), Gate::new()];
+    for gate in &gates {
+        runtime.query_until(gate, preempt::safepoint);
+    }
+    for (here, there, worker) in [(first, second, 1), (second, first, 0)] {
+        os::pin_to_cpu(here).unwrap();
+        for id in 0..50 {
+            // The other worker is never returned, whoever has the processors now.
+            until(|| {
+                let found = runtime.scheduler.interruptible();
+                assert!(found.is_none() || found == Some(worker), "{found:?} of a thread on {here}");
+                found.is_some()
+            });
+            let ran_on = Arc::new(AtomicU64::new(u64::MAX));
+            let ran_there = ran_on.clone();
+            let work = move |_: &RunCx<'_>| {
+                ran_there.store(os::current_cpu().unwrap() as u64, SeqCst);
+                RunOutcome::Done
+            };
+            let request = Arc::new(Request::new(id, Class::High, Box::new(work)));
+            runtime.scheduler.submit_to(worker, request.clone()).unwrap();
+            until(|| request.state() == RequestState::Done);
+            assert_eq!(ran_on.load(SeqCst), there as u64);
+        }
+    }
+    gates.iter().for_each(|gate| gate.open());
+    until(|| runtime.is_idle(0) && runtime.is_idle(1));
     runtime.end();
 }

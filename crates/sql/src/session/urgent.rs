@@ -43,8 +43,9 @@ pub trait UrgentWork: Send + Sync {
 
 /// Scheduler of urgent calls, which the server passes in.
 pub trait UrgentScheduler: Send + Sync {
-    /// Returns true if a worker is busy with a query. If none is, a call is best made where it was read.
-    fn is_busy(&self) -> bool;
+    /// Returns true if a worker runs a query that this thread can interrupt at once. If none does, a call is best made where
+    /// it was read.
+    fn can_interrupt(&self) -> bool;
 
     /// Accepts a call, which runs soon. Returns false if it was refused.
     fn submit(&self, work: Arc<dyn UrgentWork>) -> bool;
@@ -59,7 +60,7 @@ pub struct UrgentCounts {
     pub failed: u64,
     /// Calls that gave up there, by the reasons of [`GaveUp::ALL`], and were made by the executor.
     pub gave_up: [u64; GaveUp::ALL.len()],
-    /// Calls that no worker was busy for, or that were refused, and were made where they were read.
+    /// Calls that no worker could be interrupted for, or that were refused, and were made where they were read.
     pub at_once: u64,
 }
 
@@ -303,7 +304,7 @@ impl Session {
         let is_known = routine.kind == RoutineKind::Procedure && may_end_transactions(routine);
         let is_ending = self.database.ending_procedures.has(routine);
         let calls = self.database.urgent.as_ref().filter(|_| is_alone && is_plain && is_known && !is_ending)?;
-        if !calls.scheduler.is_busy() {
+        if !calls.scheduler.can_interrupt() {
             calls.count(AT_ONCE);
             return None;
         }
