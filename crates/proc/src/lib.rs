@@ -16,6 +16,7 @@
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
 //! - SQL texts, and sections of WebAssembly: `script`, `sections`
+//! - statements that are refused: `control`
 //! - languages and the files of a project: `language`, `project`, `template`
 //! - tools and artifacts: `tools`, `engine`, `python`, `java`, `typescript`, `build`
 //! - servers: `connection`, `scratch`
@@ -26,6 +27,7 @@
 mod arguments;
 mod build;
 mod connection;
+mod control;
 mod deploy;
 mod difference;
 mod engine;
@@ -59,7 +61,8 @@ use tokio::runtime::{Builder, Runtime};
 /// Runs a command.
 ///
 /// # Errors
-/// Fails with a [`Refusal`] for a folder that is no project, and a URL that is none; if code cannot be built, a
+/// Fails with a [`Refusal`] for a folder that is no project, a URL that is none, and a statement that a file of the
+/// project cannot have; if code cannot be built, a
 /// statement fails, or a test does not give what is expected; with [`host::stop::Stopped`] after Ctrl-C.
 pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
     match command {
@@ -78,6 +81,7 @@ pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
             let tls = wire::tls::client::unverified().context("encryption")?;
             let target = target.map_err(|error| Refusal::new(error.to_string()))?.encrypted_by(tls);
             let project = Project::open(&arguments.directory)?;
+            project.check_procedures()?;
             let built = build::build(&project.directory, &tools(&arguments.loading, stop))?;
             say(&built)?;
             let notices = runtime()?.block_on(deploy::deploy(&target, &project, &built))?;
@@ -85,6 +89,8 @@ pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
         }
         ProcCommand::Test(arguments) => {
             let project = Project::open(&arguments.directory)?;
+            project.check_procedures()?;
+            project.check_tests()?;
             let built = build::build(&project.directory, &tools(&arguments.loading, stop))?;
             say(&built)?;
             runtime()?.block_on(suite::test(&project, &built, arguments.update, stop))

@@ -1,5 +1,6 @@
 //! Files of a project.
 
+use crate::control::{self, ScriptKind};
 use crate::language::Language;
 use crate::script;
 use anyhow::Context;
@@ -41,6 +42,26 @@ impl Project {
         let schema = text(&directory.join("schema.sql"))?;
         let tests = tests(&directory.join("tests"))?;
         Ok(Project { directory: directory.to_owned(), language, module, procedures, schema, tests })
+    }
+
+    /// Checks the statements of `procedures.sql`.
+    ///
+    /// # Errors
+    /// Those of [`control::check`].
+    pub(crate) fn check_procedures(&self) -> anyhow::Result<()> {
+        Ok(control::check(&self.directory.join("procedures.sql"), &self.procedures, ScriptKind::Procedures)?)
+    }
+
+    /// Checks the statements of `schema.sql` and of the tests.
+    ///
+    /// # Errors
+    /// Those of [`control::check`]; fails if a file cannot be read.
+    pub(crate) fn check_tests(&self) -> anyhow::Result<()> {
+        control::check(&self.directory.join("schema.sql"), &self.schema, ScriptKind::Schema)?;
+        for path in &self.tests {
+            control::check(path, &text(path)?, ScriptKind::Test)?;
+        }
+        Ok(())
     }
 }
 

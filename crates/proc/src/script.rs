@@ -14,6 +14,11 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
+/// Returns the lexemes of a text, up to its end or the first that is malformed.
+pub(crate) fn lexemes(text: &str) -> impl Iterator<Item = Lexeme> {
+    tokens(text).into_iter().map(|token| token.lexeme)
+}
+
 /// Splits a text into its statements, without the semicolons between them. As in psql, the semicolons of a body
 /// `BEGIN ATOMIC … END` and those in parentheses end no statement. What the scanner does not understand is left to the
 /// server: it is part of the last statement.
@@ -44,24 +49,47 @@ fn place(text: &str, token: Token) -> (usize, usize) {
     (begin, begin + part.len())
 }
 
-/// Nesting of parentheses and bodies.
+/// Nesting of parentheses and bodies in a statement.
 #[derive(Debug, Default)]
 struct Depths {
     parentheses: usize,
     bodies: usize,
+    /// First lexemes of the statement, as many as tell a routine's definition from others.
+    head: Vec<Lexeme>,
     last: Option<Lexeme>,
 }
+
+/// Number of the first lexemes of a routine's definition.
+const HEAD: usize = 4;
 
 impl Depths {
     fn are_closed(&self) -> bool {
         self.parentheses == 0 && self.bodies == 0
     }
 
+    /// Returns true within the definition of a routine. Elsewhere, `BEGIN ATOMIC` may be a column and its label.
+    fn is_routine(&self) -> bool {
+        use Keyword::{Create, Function, Or, Procedure, Replace};
+        let word = |at: usize| match self.head.get(at) {
+            Some(Lexeme::Keyword(word)) => Some(*word),
+            _ => None,
+        };
+        let at = if [word(1), word(2)] == [Some(Or), Some(Replace)] { 3 } else { 1 };
+        word(0) == Some(Create) && matches!(word(at), Some(Function | Procedure))
+    }
+
     fn enter(&mut self, lexeme: Lexeme) {
+        if self.head.len() < HEAD {
+            self.head.push(lexeme);
+        }
         match lexeme {
             Lexeme::LeftParen => self.parentheses += 1,
             Lexeme::RightParen => self.parentheses = self.parentheses.saturating_sub(1),
-            Lexeme::Keyword(Keyword::Atomic) if self.last == Some(Lexeme::Keyword(Keyword::Begin)) => self.bodies += 1,
+            Lexeme::Keyword(Keyword::Atomic)
+                if self.last == Some(Lexeme::Keyword(Keyword::Begin)) && self.parentheses == 0 && self.is_routine() =>
+            {
+                self.bodies += 1;
+            }
             Lexeme::Keyword(Keyword::Case) if 0 < self.bodies => self.bodies += 1,
             Lexeme::Keyword(Keyword::End) => self.bodies = self.bodies.saturating_sub(1),
             _ => {}
@@ -132,6 +160,10 @@ mod tests {
         assert_eq!(statements(text), expected);
         assert_eq!(statements("SELECT 1; SELECT 'open"), ["SELECT 1", "SELECT 'open"]);
         assert_eq!(statements(" ; -- nothing"), [""; 0]);
+        let columns = "SELECT begin atomic FROM t; CREATE VIEW v AS SELECT begin atomic FROM t; SELECT 1";
+        assert_eq!(statements(columns).len(), 3);
+        let replaced = "CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC SELECT 1; SELECT 2; END; SELECT 1";
+        assert_eq!(statements(replaced).len(), 2);
     }
 
     #[test]

@@ -341,3 +341,50 @@ fn queries_bring_their_rows() {
         assert_eq!(calls, [once.clone(), once].concat(), "{language:?}");
     }
 }
+
+/// Goal: a file with a statement that would not do what it says is refused before anything is built or run. Method: no
+/// server listens at the address, and the code would not end.
+#[test]
+fn statements_that_cannot_be_run_are_refused_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("shop");
+    proc::create(&directory, Language::Python).expect("a project");
+    std::fs::write(directory.join("main.py"), "while True: pass\n").expect("code");
+    let loading = proc::LoadArguments { load_limit: 1 };
+    let deploy = proc::ProcCommand::Deploy(proc::DeployArguments {
+        directory: directory.clone(),
+        url: Some("postgresql://postgres@127.0.0.1:1/postgres".to_owned()),
+        loading: loading.clone(),
+    });
+    let test = proc::ProcCommand::Test(proc::TestArguments { directory: directory.clone(), update: false, loading });
+    let told = |command: &proc::ProcCommand| {
+        let error = proc::run(command, &host::stop::Stop::default()).expect_err("refused");
+        (error.is::<host::refusal::Refusal>(), error.to_string())
+    };
+    let is_built = |command| told(command).1.contains("the project's code has not ended 1 s after its start");
+    assert!(is_built(&deploy) && is_built(&test));
+    let add = |name: &str, line: &str| {
+        let path = directory.join(name);
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(&path, format!("{line}\n{text}")).expect("a file");
+        (path, text)
+    };
+    let one_transaction = "the file is run in one transaction, together with the module";
+    let no_rows = "COPY ... FROM STDIN is refused: no rows are sent behind a statement; use INSERT";
+    for (name, line, refused, stops_deploy) in [
+        ("procedures.sql", "COMMIT;", format!("COMMIT is refused: {one_transaction}"), true),
+        ("procedures.sql", "COPY account FROM STDIN;", no_rows.to_owned(), true),
+        ("schema.sql", "COPY account FROM STDIN;", no_rows.to_owned(), false),
+        ("tests/fee.sql", "COPY account FROM STDIN;", no_rows.to_owned(), false),
+    ] {
+        let (path, text) = add(name, line);
+        let refused = (true, format!("{}:1: {refused}", path.display()));
+        assert_eq!(told(&test), refused);
+        if stops_deploy {
+            assert_eq!(told(&deploy), refused);
+        } else {
+            assert!(is_built(&deploy), "{name} is not deployed");
+        }
+        std::fs::write(&path, text).expect("a file");
+    }
+}
