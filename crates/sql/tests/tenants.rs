@@ -25,13 +25,16 @@ struct Opened {
 }
 
 #[derive(Clone, Debug)]
-struct Numbering(Arc<Opened>);
+struct Numbering {
+    level: Level,
+    opened: Arc<Opened>,
+}
 
 struct Numbered(i32);
 
 impl Runtime for Numbering {
     fn level(&self) -> Level {
-        Level::Wasm
+        self.level
     }
 
     fn availability(&self) -> Availability {
@@ -45,8 +48,8 @@ impl Runtime for Numbering {
 
 impl Program for Numbering {
     fn open(&self, tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        self.0.tenants.lock().unwrap().push(tenant.0);
-        Ok(Box::new(Numbered(self.0.count.fetch_add(1, Relaxed) + 1)))
+        self.opened.tenants.lock().unwrap().push(tenant.0);
+        Ok(Box::new(Numbered(self.opened.count.fetch_add(1, Relaxed) + 1)))
     }
 }
 
@@ -63,7 +66,8 @@ impl Instance for Numbered {
 /// Server with a function `which()`, the number of the instance that runs it.
 fn begin() -> (Arc<Opened>, Session) {
     let opened = Arc::new(Opened::default());
-    let runtimes = Runtimes::new(vec![Arc::new(Numbering(Arc::clone(&opened)))]);
+    let runtime = |level| Arc::new(Numbering { level, opened: Arc::clone(&opened) }) as Arc<dyn Runtime>;
+    let runtimes = Runtimes::new([Level::Wasm, Level::Process, Level::Container].map(runtime).into());
     let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(Arc::new(runtimes));
     let mut admin = support::connect(&database);
     for statement in [
@@ -98,6 +102,50 @@ fn a_missing_artifact_is_told_first() {
     assert_eq!(error.message(), "isolation level \"native\" for module \"m\" is not supported");
     let error = support::run(&mut admin, "alter function which() set (isolation = 'vm')").unwrap_err();
     assert_eq!(error.message(), "isolation level \"vm\" for module \"m\" is not supported");
+}
+
+/// Goal: whoever installs a module without the artifact of a level to which a routine was moved learns the way out, and
+/// it is one.
+#[test]
+fn a_missing_artifact_has_a_way_out() {
+    let (_opened, mut admin) = begin();
+    let ran = |admin: &mut Session, statement: &str| support::run(admin, statement).map(drop);
+    let module = |name: &str, artifacts: &str| {
+        format!("create or replace module {name} manifest $$overtake 1\nentry which$$ {artifacts}")
+    };
+    let (wasm, exec) = ("artifact wasm 'AA=='", "artifact exec 'AA=='");
+    ran(&mut admin, &module("m", &format!("{wasm} {exec}"))).unwrap();
+    ran(&mut admin, "create schema s").unwrap();
+    let with_output = "create procedure s.told(a int, inout b text, out c int) language wasm as 'm', 'which'";
+    ran(&mut admin, with_output).unwrap();
+    let install = module("m", wasm);
+    for (moved, back) in [
+        ("function which()", "Use ALTER FUNCTION which() RESET (isolation) first."),
+        ("procedure s.told", "Use ALTER PROCEDURE s.told(integer,text) RESET (isolation) first."),
+    ] {
+        ran(&mut admin, &format!("alter {moved} set (isolation = 'container', channel = 'unix_socket')")).unwrap();
+        let error = ran(&mut admin, &install).unwrap_err();
+        assert_eq!(error.message(), "isolation level \"container\" for module \"m\" is not supported");
+        assert_eq!(error.hint_text(), Some(back));
+        let way = back.trim_start_matches("Use ").trim_end_matches(" first.");
+        ran(&mut admin, way).unwrap();
+        ran(&mut admin, &install).unwrap();
+        ran(&mut admin, &module("m", &format!("{wasm} {exec}"))).unwrap();
+    }
+    // A new version of a routine, whose module has no artifact for the level.
+    ran(&mut admin, "alter function which() set (isolation = 'process')").unwrap();
+    ran(&mut admin, &module("n", wasm)).unwrap();
+    let replace = "create or replace function which() returns int language wasm as 'n'";
+    let error = ran(&mut admin, replace).unwrap_err();
+    assert_eq!(error.hint_text(), Some("Use ALTER FUNCTION which() RESET (isolation) first."));
+    ran(&mut admin, "alter function which() reset (isolation)").unwrap();
+    ran(&mut admin, replace).unwrap();
+    // A level that was just chosen is not one to leave; a module without code for the language's own level has no way.
+    let error = ran(&mut admin, "alter function which() set (isolation = 'container')").unwrap_err();
+    assert_eq!(error.hint_text(), None);
+    ran(&mut admin, "alter procedure s.told set (isolation = 'container')").unwrap();
+    let error = ran(&mut admin, &module("m", "artifact guest 'AA=='")).unwrap_err();
+    assert_eq!(error.hint_text(), None);
 }
 
 #[test]

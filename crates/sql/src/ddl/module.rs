@@ -5,7 +5,7 @@
 
 use super::drop::DroppedObjects;
 use super::{CodeToLoad, Ddl, DdlResult};
-use crate::context::no_module;
+use crate::context::{no_artifact, no_module};
 use catalog::acl::Privileges;
 use catalog::rights::not_owner;
 use catalog::{Language, Module, Routine};
@@ -80,7 +80,7 @@ impl Ddl<'_> {
     fn check_users(&mut self, module: &Module) -> SqlResult<()> {
         let routines: Vec<Arc<Routine>> = self.state.routines_of_module(&module.name).cloned().collect();
         for routine in &routines {
-            check_code(routine, module)?;
+            self.check_code(routine, module)?;
             if routine.is_security_definer {
                 // New code would have the rights of that role.
                 self.check_routine_owner(routine, &routine.name)?;
@@ -116,9 +116,47 @@ impl Ddl<'_> {
         let Some((name, _)) = routine.module() else { return Ok(()) };
         let module = Arc::clone(self.state.module(name).ok_or_else(|| no_module(name))?);
         self.check_module_owner(&module)?;
-        check_code(routine, &module)?;
+        self.check_code(routine, &module)?;
         self.load(routine, &module)?;
         self.check_urgent(routine, &module)
+    }
+
+    /// Checks that a module has a routine's entry, and an artifact for its level.
+    fn check_code(&self, routine: &Routine, module: &Module) -> SqlResult<()> {
+        let Some((_, entry)) = routine.module() else { return Ok(()) };
+        if module.manifest.entry(entry).is_none() {
+            let message = format!("module \"{}\" has no entry \"{entry}\"", module.name);
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
+        match routine.level() {
+            Some((level, _)) if module.artifact(level.artifact()).is_none() => {
+                let error = no_artifact(&module.name, level);
+                Err(match self.way_from_level(routine, module) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                })
+            }
+            Some((Level::Native, _)) if routine.isolation.limits.memory != Limits::default().memory => {
+                Err(SqlError::unsupported("a memory limit of native code"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns what lets a routine go with a module that has no artifact for the level to which it was moved before:
+    /// back to the level of its language, if the module that it has now and this one can run there.
+    fn way_from_level(&self, routine: &Routine, module: &Module) -> Option<String> {
+        let old = self.state.routine_numbered(routine.oid)?;
+        old.isolation.level.filter(|level| Some(*level) == routine.isolation.level)?;
+        let (current, _) = old.module()?;
+        let runs = |routine: &Routine, module: &Module| {
+            routine.language.level().is_some_and(|level| module.artifact(level.artifact()).is_some())
+        };
+        if !runs(old, self.state.module(current)?) || !runs(routine, module) {
+            return None;
+        }
+        let kind = old.kind.word().to_uppercase();
+        Some(format!("Use ALTER {kind} {} RESET (isolation) first.", self.shown_routine(old)))
     }
 
     /// Checks that the current role may define routines in a language.
@@ -209,24 +247,6 @@ impl Ddl<'_> {
             }
             doomed.add_routine(Arc::clone(routine));
         }
-    }
-}
-
-/// Checks that a module has a routine's entry, and an artifact for its level.
-fn check_code(routine: &Routine, module: &Module) -> SqlResult<()> {
-    let Some((_, entry)) = routine.module() else { return Ok(()) };
-    if module.manifest.entry(entry).is_none() {
-        let message = format!("module \"{}\" has no entry \"{entry}\"", module.name);
-        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
-    }
-    match routine.level() {
-        Some((level, _)) if module.artifact(level.artifact()).is_none() => {
-            Err(crate::context::no_artifact(&module.name, level))
-        }
-        Some((Level::Native, _)) if routine.isolation.limits.memory != Limits::default().memory => {
-            Err(SqlError::unsupported("a memory limit of native code"))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

@@ -28,15 +28,19 @@ pub(super) fn set(routine: &mut Routine, parameters: &[StorageParameter]) -> Sql
         set_one(&mut routine.isolation, &name, value)?;
     }
     let names = |wanted: &str| parameters.iter().any(|parameter| parameter.name.to_string() == wanted);
-    // A channel that was chosen for another level does not keep the routine from this one.
-    if names("isolation")
-        && !names("channel")
-        && let (Some(level), Some(channel)) = (routine.isolation.level, routine.isolation.channel)
+    if names("isolation") && !names("channel") {
+        forget_channel(routine);
+    }
+    check(routine)
+}
+
+/// Forgets a channel that was chosen for another level: it does not keep the routine from this one.
+fn forget_channel(routine: &mut Routine) {
+    if let Some((level, channel)) = routine.level()
         && !level.channels().contains(&channel)
     {
         routine.isolation.channel = None;
     }
-    check(routine)
 }
 
 /// Resets parameters of a routine's isolation.
@@ -45,6 +49,7 @@ pub(super) fn set(routine: &mut Routine, parameters: &[StorageParameter]) -> Sql
 /// As [`set`].
 pub(super) fn reset(routine: &mut Routine, names: &[Name]) -> SqlResult<()> {
     let usual = Isolation::default();
+    let is_moved = names.iter().any(|name| &**name == "isolation");
     for name in names {
         let isolation = &mut routine.isolation;
         match &**name {
@@ -56,6 +61,9 @@ pub(super) fn reset(routine: &mut Routine, names: &[Name]) -> SqlResult<()> {
             "urgent" => isolation.is_urgent = usual.is_urgent,
             other => return Err(unknown(other)),
         }
+    }
+    if is_moved {
+        forget_channel(routine);
     }
     check(routine)
 }
