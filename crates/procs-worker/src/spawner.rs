@@ -15,7 +15,8 @@ use crate::gvisor::{Folder, SandboxOrder};
 use crate::places::Place;
 use crate::seccomp;
 use crate::system::{self, Exit};
-use procs::abi::CHANNEL_VARIABLE;
+use procs::Channel;
+use procs::abi::{CHANNEL_VARIABLE, SHARED_BYTES};
 use statement::error::SqlResult;
 use statement::pulse;
 use std::ffi::CString;
@@ -48,6 +49,9 @@ const SANDBOX_FILES_MAX: u64 = 4_096;
 const MACHINE_SHARE: u64 = 64;
 /// Greatest file that a worker outside of a container may write, in bytes.
 const FILE_MAX: u64 = 64 << 20;
+/// Greatest file that a worker in a container may write, in bytes: the memory of its channel, for runtimes that cannot
+/// map it. Nothing else that it could write is a file.
+const CHANNEL_FILE_MAX: u64 = SHARED_BYTES as u64;
 
 /// Executable in memory.
 #[derive(Debug)]
@@ -408,12 +412,17 @@ fn limits(order: &Order, has_group: bool) -> Vec<(u32, u64)> {
         // The code has those of its own kernel, and all processes together those of the group.
         return vec![(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, SANDBOX_FILES_MAX)];
     }
+    let file_max = match (order.is_container, order.channel_name == Channel::SharedMemory.name()) {
+        (false, _) => FILE_MAX,
+        (true, true) => CHANNEL_FILE_MAX,
+        (true, false) => 0,
+    };
     let mut limits = vec![
         (libc::RLIMIT_CORE, 0),
         (libc::RLIMIT_NOFILE, 64),
         (libc::RLIMIT_MSGQUEUE, 0),
         (libc::RLIMIT_MEMLOCK, 0),
-        (libc::RLIMIT_FSIZE, if order.is_container { 0 } else { FILE_MAX }),
+        (libc::RLIMIT_FSIZE, file_max),
     ];
     // A group counts what is used. Without one, what is asked for has to do.
     if !has_group {

@@ -28,10 +28,67 @@ while True:
     send(6, contents)
 "#;
 
+/// Answers each invocation with its arguments, after a notice with the error for a write behind the shared memory. It
+/// reads and writes the memory as a file, as runtimes do that cannot map it: Node.js.
+const SHARED_SCRIPT: &str = r#"#!/usr/bin/python3
+import errno, os, struct, time
+name, fd = os.environ["OVERTAKE_CHANNEL"].split(":")
+assert name == "shared_memory"
+fd = int(fd)
+def send(kind, contents):
+    os.pwrite(fd, contents, 4096)
+    os.pwrite(fd, struct.pack("<III", kind, 0, len(contents)), 128)
+    os.pwrite(fd, struct.pack("<I", 0), 64)
+def receive():
+    while os.pread(fd, 4, 64) != struct.pack("<I", 1):
+        time.sleep(0.0001)
+    kind, entry, length = struct.unpack("<III", os.pread(fd, 12, 128))
+    return kind, os.pread(fd, length, 4096)
+send(4, b"")
+while True:
+    kind, contents = receive()
+    try:
+        text = b"%d bytes" % os.pwrite(fd, b"more", os.fstat(fd).st_size)
+    except OSError as error:
+        text = errno.errorcode[error.errno].encode()
+    send(5, struct.pack("<BBI", 8, 3, len(text)) + text)
+    receive()
+    send(6, contents)
+"#;
+
+fn has_python() -> bool {
+    let has = Path::new("/usr/bin/python3").exists();
+    if !has {
+        println!("SKIPPED: there is no /usr/bin/python3");
+    }
+    has
+}
+
+/// Goal: code that cannot map its shared memory can write it, and nothing behind it.
+#[test]
+fn shared_memory_is_written_as_a_file() {
+    if !has_python() {
+        return;
+    }
+    for (level, refusal) in [(Level::Process, "EPERM"), (Level::Container, "EFBIG")] {
+        let Some(program) = load(level, SHARED_SCRIPT.as_bytes()) else { continue };
+        let manifest = Arc::new(Manifest::parse("overtake 1\nentry any\n").expect("a manifest"));
+        let subject = Subject::new(level, Channel::SharedMemory, &program, &manifest);
+        let mut engine = engine(Kind::Text.into());
+        let mut instance = subject.open(&Limits::default()).expect("a worker");
+        let types = (Kind::Text.into(), Kind::Text.into());
+        // Several pages.
+        let text = Datum::text("x".repeat(100_000));
+        let rows =
+            subject.invoke(&mut *instance, "any", std::slice::from_ref(&text), types, Limits::default(), &mut engine);
+        assert_eq!(rows.expect("a result"), [[text]], "{level}");
+        assert_eq!(engine.notices[0].1, refusal, "{level}");
+    }
+}
+
 #[test]
 fn a_script_is_a_worker() {
-    if !Path::new("/usr/bin/python3").exists() {
-        println!("SKIPPED: there is no /usr/bin/python3");
+    if !has_python() {
         return;
     }
     for level in [Level::Process, Level::Container] {
