@@ -97,7 +97,9 @@ final class Overtake {
 
         Object get(int column) {
             if (values.length <= column) {
-                throw new SqlError("42703", "column " + column + " of a row that has " + values.length + " columns");
+                // Errors count from 1, as PostgreSQL's do.
+                String of = "column " + (column + 1) + " of a row that has " + values.length + " columns";
+                throw new SqlError("42703", of);
             }
             return values[column];
         }

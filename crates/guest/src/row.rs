@@ -11,15 +11,16 @@ use std::ops::Deref;
 pub struct Row(Vec<Value>);
 
 impl Row {
-    /// Reads the value of a column; the first is 0.
+    /// Reads the value of a column; the first is 0. Errors count columns as PostgreSQL's do, from 1.
     ///
     /// # Errors
     /// Those of [`FromValue`]; `42703` if the row has fewer columns.
     pub fn get<T: FromValue>(&self, column: usize) -> Result<T> {
+        let number = column.saturating_add(1);
         let value = self.0.get(column).ok_or_else(|| {
-            Error::new("42703", format!("column {column} of a row that has {} columns", self.0.len()))
+            Error::new("42703", format!("column {number} of a row that has {} columns", self.0.len()))
         })?;
-        T::from_value(value).map_err(|error| error.detail(format!("It is the value of column {column}.")))
+        T::from_value(value).map_err(|error| error.detail(format!("It is the value of column {number}.")))
     }
 
     /// Reads all values, as a tuple or as one value.
@@ -296,5 +297,22 @@ impl Rows {
         out.extend_from_slice(&self.width.to_le_bytes());
         out.extend_from_slice(&self.bytes);
         check_fits(out.len(), "a result")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_count_columns_from_one() {
+        let row = Row(vec![Value::Int(1), Value::Text("a".to_owned())]);
+        let error = row.get::<i64>(1).expect_err("a text");
+        let text = format!("{error:?}");
+        assert!(text.contains("It is the value of column 2."), "{text}");
+        let text = format!("{:?}", row.get::<i64>(2).expect_err("no column"));
+        assert!(text.contains("column 3 of a row that has 2 columns"), "{text}");
+        let text = format!("{:?}", row.read::<(String, String)>().expect_err("an integer"));
+        assert!(text.contains("It is the value of column 1."), "{text}");
     }
 }
