@@ -132,13 +132,13 @@ impl<D: Service> Server<D> {
         self
     }
 
-    /// Returns its TCP addresses, with the ports that it was given. That of AF_XDP is the last one.
+    /// Returns its TCP addresses, each once, with the ports that it was given. That of AF_XDP is the last one.
     ///
     /// # Errors
     /// The system does not report them.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        let of_xdp = self.xdp.iter().map(|port| Ok(port.address().into()));
-        self.tcp.iter().map(StdTcpListener::local_addr).chain(of_xdp).collect()
+        let tcp = self.tcp.iter().map(StdTcpListener::local_addr).collect::<io::Result<_>>()?;
+        Ok(each_once(tcp, self.xdp.as_ref().map(|port| port.address().into())))
     }
 
     /// Returns the address at which metrics are served.
@@ -307,6 +307,13 @@ fn open_port(wish: &PortOptions, tcp: &[StdTcpListener], connections_max: usize)
     }
 }
 
+/// Adds the address of AF_XDP behind those of the kernel's TCP, which often has the same one.
+fn each_once(mut tcp: Vec<SocketAddr>, xdp: Option<SocketAddr>) -> Vec<SocketAddr> {
+    tcp.retain(|address| Some(*address) != xdp);
+    tcp.extend(xdp);
+    tcp
+}
+
 async fn accept_tcp(listener: TcpListener, to: mpsc::Sender<Incoming>) {
     loop {
         let accepted = tokio::select! {
@@ -373,4 +380,17 @@ fn bind_unix(path: &Path) -> io::Result<(StdUnixListener, SocketFile)> {
     let bound = socket::listen(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))?;
     Ok(bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_named_once() {
+        let [one, other]: [SocketAddr; 2] = [([10, 0, 0, 1], 5432).into(), ([127, 0, 0, 1], 5432).into()];
+        assert_eq!(each_once(vec![one, other], Some(one)), [other, one]);
+        assert_eq!(each_once(vec![other], Some(one)), [other, one]);
+        assert_eq!(each_once(vec![one, other], None), [one, other]);
+    }
 }
