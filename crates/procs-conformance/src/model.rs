@@ -8,11 +8,13 @@ use procs::{
     CursorHandle, DirectBody, EachRow, EngineCalls, Executed, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
 };
 use statement::error::{Cancellation, SqlError, SqlResult, SqlState};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use types::SqlType;
 use types::datum::Datum;
 
@@ -126,6 +128,8 @@ pub struct ModelEngine {
     pub fails_at: u64,
     /// True once the statement is cancelled.
     pub is_cancelled: Arc<AtomicBool>,
+    /// Waits for code in which the thread slept, and their time.
+    pub asleep: Cell<(u64, Duration)>,
     cursors: HashMap<u32, ModelCursor>,
     cursors_made: u32,
 }
@@ -278,6 +282,13 @@ impl EngineCalls for ModelEngine {
 
     fn look(&self) -> SqlResult<()> {
         if self.is_cancelled.load(Relaxed) { Err(SqlError::cancelled(Cancellation::UserRequest)) } else { Ok(()) }
+    }
+
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        let begun = Instant::now();
+        wait();
+        let (count, time) = self.asleep.get();
+        self.asleep.set((count + 1, time + begun.elapsed()));
     }
 
     fn direct(&mut self, _body: &mut DirectBody<'_>) -> SqlResult<bool> {

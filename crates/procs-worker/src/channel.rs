@@ -33,6 +33,8 @@ static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Look of a wait, which ends it by an error.
 pub(crate) type Look<'a> = dyn FnMut() -> SqlResult<()> + 'a;
+/// Runner of a wait in which the thread sleeps.
+pub(crate) type Asleep<'a> = dyn Fn(&mut dyn FnMut()) + 'a;
 
 /// Time for which a host spins before it sleeps: longer where that was worth it.
 #[derive(Debug)]
@@ -159,24 +161,34 @@ impl HostChannel {
         }
     }
 
-    /// Waits for a message of the worker. Its contents take the place of what `contents` holds.
+    /// Waits for a message of the worker. Its contents take the place of what `contents` holds. The part of the wait in
+    /// which the thread sleeps is run by `asleep`: none if the message comes while it polls.
     ///
     /// # Errors
     /// Those of `look`; `39000` for a message that is none.
-    pub(crate) fn receive(&mut self, contents: &mut Vec<u8>, look: &mut Look<'_>) -> SqlResult<MessageKind> {
+    pub(crate) fn receive(
+        &mut self,
+        contents: &mut Vec<u8>,
+        look: &mut Look<'_>,
+        asleep: &Asleep<'_>,
+    ) -> SqlResult<MessageKind> {
         let (kind, _entry, len) = match self {
             HostChannel::Shared(memory, SpinState(spin)) => {
                 if !spin.until(|| memory.is_ours()) {
-                    while !memory.is_ours() {
-                        look()?;
-                        memory.sleep(SLICE);
-                    }
+                    sleep_until(asleep, || {
+                        while !memory.is_ours() {
+                            look()?;
+                            memory.sleep(SLICE);
+                        }
+                        Ok(())
+                    })?;
                 }
                 memory.take(contents)
             }
             HostChannel::Socket(socket) => {
                 let mut head = [0; HEAD];
-                read(socket, &mut head, look)?;
+                // A worker cannot answer before the call that sleeps for it.
+                sleep_until(asleep, || read(socket, &mut head, look))?;
                 let [kind, entry, len] = [0, 4, 8].map(|at| number(&head, at));
                 contents.clear();
                 // A message that is too long is refused, not read.
@@ -192,6 +204,13 @@ impl HostChannel {
         }
         MessageKind::numbered(kind).ok_or_else(|| garbled(&format!("{kind} is the kind of no message")))
     }
+}
+
+/// Runs a wait by `asleep`.
+fn sleep_until(asleep: &Asleep<'_>, mut wait: impl FnMut() -> SqlResult<()>) -> SqlResult<()> {
+    let mut waited = Ok(());
+    asleep(&mut || waited = wait());
+    waited
 }
 
 fn number(head: &[u8; HEAD], at: usize) -> u32 {

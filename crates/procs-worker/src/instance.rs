@@ -180,11 +180,13 @@ impl WorkerInstance {
         let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false };
         let deadline = Deadline::from_now(Some(start_max));
         let watched = &mut instance.watched;
-        let received = instance.channel.receive(&mut instance.request, &mut || {
+        let mut look = || {
             pulse::look()?;
             watched.look()?;
             deadline.map_or(Ok(()), |deadline| deadline.look()).map_err(|_| not_ready(start_max))
-        });
+        };
+        // Whoever opens an instance books the whole time as a wait.
+        let received = instance.channel.receive(&mut instance.request, &mut look, &|wait| wait());
         match received? {
             MessageKind::Ready => {
                 instance.channel.runs_on(instance.watched.worker.processors());
@@ -207,7 +209,7 @@ impl WorkerInstance {
                 watched.look()
             };
             channel.send(kind, u32::from(invocation.entry), answer, &mut look)?;
-            let received = channel.receive(request, &mut look)?;
+            let received = channel.receive(request, &mut look, &|wait| engine.asleep(wait))?;
             match received {
                 MessageKind::Call => {}
                 MessageKind::Return => return wire::result(request, invocation.result),
@@ -225,10 +227,11 @@ impl WorkerInstance {
                 let told = told.get(..OUTPUT_MAX).unwrap_or(told);
                 channel.send(MessageKind::Abort, 0, told, &mut || watched.look())?;
                 let patience = Deadline::from_now(Some(PATIENCE));
-                let told = channel.receive(request, &mut || {
+                let mut look = || {
                     patience.map_or(Ok(()), |patience| patience.look())?;
                     watched.look()
-                });
+                };
+                let told = channel.receive(request, &mut look, &|wait| engine.asleep(wait));
                 if matches!(told, Ok(MessageKind::Fail)) {
                     watched.worker.grace = Duration::ZERO;
                     *has_ended = true;

@@ -174,6 +174,12 @@ pub trait EngineCalls {
     /// `57014` and the like.
     fn look(&self) -> SqlResult<()>;
 
+    /// Runs a wait in which this thread sleeps until code in another process answers, so that its time can be told from
+    /// work. It is called for waits alone: an answer that is there, or that is polled for, costs nothing more.
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        wait();
+    }
+
     /// Calls `body` with the transaction and the tables of the manifest, by number, for code that is linked into the
     /// server. The caller may read and write these tables. Returns false where there is no engine, as in tests.
     fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool>;

@@ -42,7 +42,7 @@ pub struct StatementTotals {
 
 /// True for a stage in which a statement occupies a thread that runs it.
 fn is_run(stage: Stage) -> bool {
-    matches!(stage, Stage::Run | Stage::Crossing | Stage::Encode | Stage::NetworkWrite)
+    matches!(stage, Stage::Run | Stage::Crossing | Stage::CrossingWait | Stage::Encode | Stage::NetworkWrite)
 }
 
 /// True for a stage in which it waits for others, except for admission.

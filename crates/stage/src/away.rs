@@ -1,10 +1,11 @@
-//! Time that passes in work on other threads than that of a clock.
+//! Time that passes in stored code on other threads than that of a clock.
 
 use crate::ticks::TickSource;
 use locked::Locked;
 use std::sync::Mutex;
 
-/// Time in which at least one of several threads has done some work, for [`StageClock::take_out_of_run`].
+/// Time in which at least one of several threads is in stored code, for [`StageClock::take_out_of_run`]. Time in which
+/// all of these sleep is apart.
 ///
 /// [`StageClock::take_out_of_run`]: crate::StageClock::take_out_of_run
 #[derive(Debug)]
@@ -15,39 +16,56 @@ pub struct AwayTime {
 
 #[derive(Debug, Default)]
 struct PassedTicks {
-    /// Threads that are at work.
+    /// Threads that are in code, and those of them that sleep.
     threads: usize,
-    /// Tick at which the first of them began.
+    asleep: usize,
+    /// Tick of the last change.
     since: u64,
-    passed: u64,
+    /// Ticks in which a thread was at work, and in which all slept.
+    worked: u64,
+    slept: u64,
 }
 
 impl AwayTime {
-    /// Creates the time of work for a clock of this source.
+    /// Creates the time in code for a clock of this source.
     pub fn new(source: TickSource) -> AwayTime {
         AwayTime { source, passed: Mutex::default() }
     }
 
-    /// Begins work on this thread.
+    fn change(&self, change: impl FnOnce(&mut PassedTicks)) {
+        let mut time = self.passed.locked_anyway();
+        let now = self.source.now();
+        let passed = now.saturating_sub(time.since);
+        if time.asleep < time.threads {
+            time.worked += passed;
+        } else if 0 < time.threads {
+            time.slept += passed;
+        }
+        time.since = now;
+        change(&mut time);
+    }
+
+    /// Begins code on this thread.
     pub fn begin(&self) {
-        let mut time = self.passed.locked_anyway();
-        if time.threads == 0 {
-            time.since = self.source.now();
-        }
-        time.threads += 1;
+        self.change(|time| time.threads += 1);
     }
 
-    /// Ends work that was begun.
+    /// Ends code that was begun.
     pub fn end(&self) {
-        let mut time = self.passed.locked_anyway();
-        time.threads = time.threads.saturating_sub(1);
-        if time.threads == 0 {
-            time.passed += self.source.now().saturating_sub(time.since);
-        }
+        self.change(|time| time.threads = time.threads.saturating_sub(1));
     }
 
-    /// Returns the ticks of work that has ended.
-    pub(crate) fn ticks(&self) -> u64 {
-        self.passed.locked_anyway().passed
+    /// Runs a wait in which this thread, which is in code, sleeps.
+    pub fn asleep<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.change(|time| time.asleep += 1);
+        let waited = wait();
+        self.change(|time| time.asleep -= 1);
+        waited
+    }
+
+    /// Returns the ticks up to the last change: those of work, and those of sleep.
+    pub(crate) fn ticks(&self) -> (u64, u64) {
+        let time = self.passed.locked_anyway();
+        (time.worked, time.slept)
     }
 }

@@ -132,6 +132,15 @@ impl StageClock {
         self.go(REST)
     }
 
+    /// Runs a wait in which this thread sleeps, in a waiting stage of its own, and goes back to the present position. The
+    /// thread needs no processor meanwhile, so none is missing.
+    pub fn asleep<R>(&self, stage: Stage, wait: impl FnOnce() -> R) -> R {
+        let before = self.enter(stage);
+        let waited = turn::outside_by(&self.source, wait);
+        self.restore(before);
+        waited
+    }
+
     #[inline]
     fn go(&self, next: u8) -> Position {
         let before = self.position();
@@ -270,6 +279,8 @@ impl StageClock {
         let booked = |word: Option<&AtomicU64>| word.map_or(0, |word| word.load(Relaxed));
         let run_before = before.get(Stage::Run as usize).copied().unwrap_or(0);
         let mut left = booked(self.passed.get(Stage::Run as usize)).saturating_sub(run_before);
+        // The other thread may have taken time out of the run that had been booked before the loan.
+        left += run_before.saturating_sub(booked(clock.passed.get(Stage::Run as usize)));
         self.take_from_run(left);
         for (stage, before) in Stage::ALL.into_iter().zip(before) {
             let spent = booked(clock.passed.get(stage as usize)).saturating_sub(*before).min(left);
@@ -284,17 +295,20 @@ impl StageClock {
         self.stamps.store(stamps, Relaxed);
     }
 
-    /// Books time of [`Stage::Run`] in which other threads were at work to another stage. Books no more than the run has.
-    pub fn take_out_of_run(&self, stage: Stage, work: &AwayTime) {
-        let ticks = work.ticks();
-        if ticks == 0 || self.source.is_off() {
+    /// Books time of [`Stage::Run`] in which other threads were in stored code to [`Stage::Crossing`], and to
+    /// [`Stage::CrossingWait`] if all of them slept. Books no more than the run has.
+    pub fn take_out_of_run(&self, code: &AwayTime) {
+        let (worked, slept) = code.ticks();
+        if worked + slept == 0 || self.source.is_off() {
             return;
         }
         self.stamp(self.position());
-        let run = self.passed.get(Stage::Run as usize).map_or(0, |word| word.load(Relaxed));
-        let ticks = ticks.min(run);
-        self.take_from_run(ticks);
-        self.add(stage, ticks);
+        for (stage, ticks) in [(Stage::Crossing, worked), (Stage::CrossingWait, slept)] {
+            let run = self.passed.get(Stage::Run as usize).map_or(0, |word| word.load(Relaxed));
+            let ticks = ticks.min(run);
+            self.take_from_run(ticks);
+            self.add(stage, ticks);
+        }
     }
 
     /// Takes ticks out of [`Stage::Run`].
@@ -341,7 +355,7 @@ mod tests {
         time.pass(1_000);
         let times = clock.take();
         assert_eq!((times.sum(|_| true), times.stamps), (whole, 41));
-        assert_eq!(times.of(Stage::NetworkRead), 15 + 30);
+        assert_eq!(times.of(Stage::NetworkRead), 16 + 32);
         assert_eq!(clock.take().sum(|_| true), 0);
     }
 
@@ -405,6 +419,45 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_sleeps_for_code_is_not_preempted() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        turn::begin(&source);
+        clock.enter(Stage::Run);
+        time.run_for(40_000);
+        let before = clock.enter(Stage::Crossing);
+        time.run_for(60_000);
+        clock.asleep(Stage::CrossingWait, || time.pass(50_000_000));
+        // A call of the engine.
+        time.run_for(1_000);
+        let crossing = clock.enter(Stage::Run);
+        time.run_for(70_000);
+        clock.restore(crossing);
+        clock.asleep(Stage::CrossingWait, || time.pass(10_000_000));
+        // The thread loses its processor.
+        time.run_for(80_000);
+        time.pass(3_000_000);
+        clock.restore(before);
+        time.run_for(90_000);
+        clock.rest();
+        turn::end(&source);
+        let times = clock.take();
+        assert_eq!((times.of(Stage::CrossingWait), times.of(Stage::Preempted)), (60_000_000, 3_000_000));
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Crossing)), (200_000, 141_000));
+        assert_eq!(times.sum(|_| true), 63_341_000);
+    }
+
+    #[test]
+    fn a_clock_without_a_turn_books_sleep() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source);
+        clock.enter(Stage::Crossing);
+        clock.asleep(Stage::CrossingWait, || time.pass(7_000));
+        time.run_for(5);
+        assert_eq!((clock.so_far().of(Stage::CrossingWait), clock.so_far().of(Stage::Crossing)), (7_000, 5));
+    }
+
+    #[test]
     fn work_of_other_threads_is_taken_out_of_the_run() {
         let (time, source) = manual();
         let clock = StageClock::new(source.clone());
@@ -418,12 +471,22 @@ mod tests {
         time.pass(30);
         work.end();
         time.pass(30);
+        // One thread sleeps; the other works, and sleeps as well.
+        work.asleep(|| {
+            time.pass(7);
+            work.begin();
+            time.pass(20);
+            work.asleep(|| time.pass(5));
+            work.end();
+            time.pass(1);
+        });
         work.end();
         time.pass(100);
         clock.enter(Stage::Run);
-        clock.take_out_of_run(Stage::Crossing, &work);
+        clock.take_out_of_run(&work);
         let times = clock.so_far();
-        assert_eq!((times.of(Stage::Run), times.of(Stage::Crossing)), (200, 90));
+        assert_eq!(times.of(Stage::Run), 200);
+        assert_eq!((times.of(Stage::Crossing), times.of(Stage::CrossingWait)), (90 + 20, 7 + 5 + 1));
     }
 
     #[test]
@@ -468,6 +531,35 @@ mod tests {
         assert_eq!((times.of(Stage::Dispatch), times.of(Stage::Run)), (5_000, 100_007));
         assert_eq!(times.of(Stage::Preempted), 9_000);
         assert_eq!(times.sum(|_| true), 100 + 2_000 + 50 + 109_000 + 3_000 + 7);
+    }
+
+    #[test]
+    fn a_loan_takes_out_of_the_run_before_it() {
+        let (time, source) = manual();
+        let clock = StageClock::new(source.clone());
+        let code = AwayTime::new(source);
+        clock.enter(Stage::Decode);
+        time.run_for(10);
+        clock.enter_away(Stage::Run);
+        code.begin();
+        code.asleep(|| time.pass(500));
+        time.run_for(40);
+        code.end();
+        clock.enter(Stage::Unattributed);
+        time.run_for(2);
+        let lent = clock.lend();
+        time.pass(20);
+        lent.clock.enter(Stage::Run);
+        time.run_for(3);
+        lent.clock.take_out_of_run(&code);
+        lent.clock.rest();
+        time.pass(7);
+        clock.take_back(&lent);
+        clock.rest();
+        let times = clock.take();
+        assert_eq!((times.of(Stage::Crossing), times.of(Stage::CrossingWait)), (40, 500));
+        assert_eq!((times.of(Stage::Run), times.of(Stage::Dispatch)), (3, 27));
+        assert_eq!(times.sum(|_| true), 582);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub enum Stage {
     Run,
     /// Entering and leaving stored code that is no SQL, and what it computes between its calls.
     Crossing,
+    /// Waiting for stored code in another process, while this thread sleeps. Polling for its answer is
+    /// [`Stage::Crossing`].
+    CrossingWait,
     /// Waiting for a lock.
     LockWait,
     /// Waiting until changes are durable.
@@ -39,7 +42,7 @@ pub enum Stage {
 
 impl Stage {
     /// Number of stages.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     /// Every stage, in the order in which a statement passes them.
     pub const ALL: [Stage; Stage::COUNT] = [
@@ -52,6 +55,7 @@ impl Stage {
         Stage::Dispatch,
         Stage::Run,
         Stage::Crossing,
+        Stage::CrossingWait,
         Stage::LockWait,
         Stage::LogWait,
         Stage::Encode,
@@ -72,6 +76,7 @@ impl Stage {
             Stage::Dispatch => "dispatch",
             Stage::Run => "run",
             Stage::Crossing => "crossing",
+            Stage::CrossingWait => "crossing_wait",
             Stage::LockWait => "lock_wait",
             Stage::LogWait => "log_wait",
             Stage::Encode => "encode",
@@ -84,7 +89,12 @@ impl Stage {
     /// Returns true if the session needs no processor in this stage.
     pub fn is_waiting(self) -> bool {
         match self {
-            Stage::Gate | Stage::Dispatch | Stage::LockWait | Stage::LogWait | Stage::Preempted => true,
+            Stage::Gate
+            | Stage::Dispatch
+            | Stage::CrossingWait
+            | Stage::LockWait
+            | Stage::LogWait
+            | Stage::Preempted => true,
             Stage::NetworkRead
             | Stage::Decode
             | Stage::Parse

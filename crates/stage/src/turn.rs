@@ -100,13 +100,17 @@ impl Drop for JobTurn {
 
 /// Runs a wait of this thread for other threads, which is part of no turn.
 pub fn outside<R>(wait: impl FnOnce() -> R) -> R {
+    outside_by(&TickSource::system(), wait)
+}
+
+/// Does the same for a turn by this source.
+pub(crate) fn outside_by<R>(source: &TickSource, wait: impl FnOnce() -> R) -> R {
     if !TURN.with(|turn| turn.is_on.get()) {
         return wait();
     }
-    let source = TickSource::system();
-    end(&source);
+    end(source);
     let waited = wait();
-    begin(&source);
+    begin(source);
     waited
 }
 

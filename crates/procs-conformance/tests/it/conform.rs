@@ -1,12 +1,13 @@
 //! Code that keeps the rules gets what it was promised, at every level.
 
 use crate::{processes, subjects};
-use procs::{Limits, NoticeLevel, TransactionEnd};
+use procs::{Channel, Limits, NoticeLevel, TransactionEnd};
 use procs_conformance::engine;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use statement::error::SqlError;
 use std::cell::RefCell;
+use std::time::Duration;
 use types::datum::Datum;
 use types::forms::Forms;
 use types::{Element, Kind, SqlType, text};
@@ -32,6 +33,30 @@ fn each_kind_of_call_is_answered() {
         let mut engine = procs_conformance::engine(Kind::Int8.into());
         assert_eq!(subject.run("batch", 0, Limits::default(), &mut engine).expect(&subject.name), 2);
         assert_eq!(engine.notices, [(NoticeLevel::Info, "in a batch".to_owned())]);
+    }
+}
+
+#[test]
+fn waits_for_other_processes_are_told_from_work() {
+    const TIME: Duration = Duration::from_millis(50);
+    for subject in subjects() {
+        // The JavaScript engine has no clock, and its module not this entry.
+        if subject.manifest.entry("takes").is_none() {
+            continue;
+        }
+        let mut engine = engine(Kind::Int8.into());
+        let result = subject.run("takes", TIME.as_millis() as i64, Limits::default(), &mut engine);
+        assert_eq!(result.expect(&subject.name), 50, "{}", subject.name);
+        let (count, time) = engine.asleep.get();
+        match subject.channel {
+            Channel::Direct => assert_eq!((count, time), (0, Duration::ZERO), "{}", subject.name),
+            // For the call, and perhaps for the result.
+            Channel::SharedMemory | Channel::UnixSocket => {
+                assert!((1..=2).contains(&count), "{}: {count} waits", subject.name);
+                // It polls for less than a millisecond before it sleeps, if it has a processor.
+                assert!(TIME / 2 <= time, "{}: asleep for {time:?}", subject.name);
+            }
+        }
     }
 }
 

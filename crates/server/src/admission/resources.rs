@@ -276,7 +276,7 @@ fn resource_of(stage: Stage) -> Option<Resource> {
         Stage::Gate => None,
         Stage::LockWait => Some(Resource::Lock),
         Stage::LogWait => Some(Resource::Log),
-        // It runs, or would if a thread, or a processor, were free.
+        // It runs, here or in a process of its code, or would if a thread, or a processor, were free.
         Stage::NetworkRead
         | Stage::Decode
         | Stage::Parse
@@ -285,6 +285,7 @@ fn resource_of(stage: Stage) -> Option<Resource> {
         | Stage::Dispatch
         | Stage::Run
         | Stage::Crossing
+        | Stage::CrossingWait
         | Stage::Encode
         | Stage::NetworkWrite
         | Stage::Preempted

@@ -75,7 +75,8 @@ pub fn waits_are_no_work() {
         // Until its session is told that it waits, it is on its way back from the thread that has run it.
         assert!(HELD.as_millis() as f64 <= waited * 2.0 && run < waited / 2.0, "waited {waited} ms, ran {run} ms");
         let kinds = "select stage from overtake.stages where class = 'normal' and is_waiting order by 1";
-        assert_eq!(column(&two, kinds).await, ["dispatch", "gate", "lock_wait", "log_wait", "preempted"]);
+        let waits = ["crossing_wait", "dispatch", "gate", "lock_wait", "log_wait", "preempted"];
+        assert_eq!(column(&two, kinds).await, waits);
     });
 }
 

@@ -273,13 +273,14 @@ impl SessionCode {
     }
 
     /// Calls `body` with an instance of a routine's program: one that is kept, or a new one. It is kept afterwards if
-    /// `body` succeeds.
+    /// `body` succeeds. `asleep` runs the wait for the process of a new one.
     ///
     /// # Errors
     /// Those of `body`; `0A000`: the level is missing.
     pub(crate) fn with_instance<R>(
         &self,
         planned: &PlannedRoutine,
+        asleep: impl Fn(&mut dyn FnMut()),
         body: impl FnOnce(&mut dyn Instance) -> SqlResult<R>,
     ) -> SqlResult<R> {
         let key = planned.instance;
@@ -292,7 +293,8 @@ impl SessionCode {
                 let module = &planned.code.module;
                 let artifact = module.artifact(key.level.artifact());
                 let artifact = artifact.ok_or_else(|| no_artifact(&module.name, key.level))?;
-                self.opened(key.level, artifact, (key.tenant, key.channel), &planned.routine.isolation.limits)?
+                let limits = &planned.routine.isolation.limits;
+                self.opened(key.level, artifact, (key.tenant, key.channel), limits, &asleep)?
             }
         };
         let result = body(&mut *instance);
@@ -334,6 +336,7 @@ impl SessionCode {
         artifact: &Artifact,
         (tenant, channel): (Tenant, Channel),
         limits: &Limits,
+        asleep: &dyn Fn(&mut dyn FnMut()),
     ) -> SqlResult<Box<dyn Instance>> {
         if !self.are_known.swap(true, Relaxed) {
             let idle: Weak<KeptInstances> = Arc::downgrade(&self.instances);
@@ -341,7 +344,16 @@ impl SessionCode {
         }
         let program = self.runtimes.program(level, artifact)?;
         loop {
-            match program.open(tenant, channel, limits) {
+            // Nearly all of the time until a worker is ready is a wait for it.
+            let opened = match channel {
+                Channel::Direct => program.open(tenant, channel, limits),
+                Channel::SharedMemory | Channel::UnixSocket => {
+                    let mut opened = Err(SqlError::new(SqlState::INTERNAL_ERROR, "nobody has waited for a worker"));
+                    asleep(&mut || opened = program.open(tenant, channel, limits));
+                    opened
+                }
+            };
+            match opened {
                 Err(error) if error.state() == SqlState::INSUFFICIENT_RESOURCES => {
                     if !self.runtimes.make_room(tenant, artifact.kind()) {
                         return Err(error);

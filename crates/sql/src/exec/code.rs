@@ -14,7 +14,8 @@ use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, query_by_cursor};
 use procs::ends::Deadline;
 use procs::{
-    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+    CursorHandle, EngineCalls, Executed, Instance, Invocation, NoticeLevel, StatementHandle, TableHandle,
+    TransactionEnd,
 };
 use query::code::{CallScope, PlannedCall, TableCall};
 use query::rows::bytes_of;
@@ -34,7 +35,7 @@ pub(super) const CURSORS_MAX: usize = 1_000;
 pub(super) struct CodeCalls<'r, 'a> {
     pub(super) run: &'r Run<'a>,
     pub(super) code: &'r ModuleCode,
-    pub(super) clock: Option<Arc<StageClock>>,
+    pub(super) clock: Option<&'r StageClock>,
     pub(super) routine: &'r Routine,
     pub(super) result: Arc<[SqlType]>,
     pub(super) cursors: BTreeMap<u32, CodeCursor>,
@@ -110,10 +111,12 @@ impl Run<'_> {
         let limits = routine.isolation.limits;
         let PlannedRoutine { entry, arguments, result, .. } = &*planned;
         let invocation = Invocation { entry: *entry, rows, arguments, result, limits };
+        let clock = self.env.code.clock();
+        let clock = clock.as_deref();
         let mut calls = CodeCalls {
             run: self,
             code: &planned.code,
-            clock: self.env.code.clock(),
+            clock,
             routine,
             result: Arc::clone(result),
             cursors: BTreeMap::new(),
@@ -122,9 +125,10 @@ impl Run<'_> {
             deadline: Deadline::from_now(limits.time),
             rows_left: limits.rows,
         };
-        let before = calls.clock.as_deref().map(|clock| clock.enter(Stage::Crossing));
-        let invoked = self.env.code.with_instance(&planned, |instance| instance.invoke(&invocation, &mut calls));
-        if let (Some(clock), Some(before)) = (&calls.clock, before) {
+        let before = clock.map(|clock| clock.enter(Stage::Crossing));
+        let invoke = |instance: &mut dyn Instance| instance.invoke(&invocation, &mut calls);
+        let invoked = self.env.code.with_instance(&planned, |wait| asleep(clock, wait), invoke);
+        if let (Some(clock), Some(before)) = (clock, before) {
             clock.restore(before);
         }
         let returned = invoked?;
@@ -140,6 +144,14 @@ impl Run<'_> {
             all.push(row.into());
         }
         Ok(all)
+    }
+}
+
+/// Runs a wait in which the session's thread sleeps until code in another process answers.
+fn asleep(clock: Option<&StageClock>, wait: &mut dyn FnMut()) {
+    match clock {
+        Some(clock) => clock.asleep(Stage::CrossingWait, wait),
+        None => wait(),
     }
 }
 
@@ -175,7 +187,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<R> {
         self.look_at_deadline()?;
-        let clock = self.clock.as_deref();
+        let clock = self.clock;
         let before = clock.map(|clock| clock.enter(Stage::Run));
         let ran = match self.routine.volatility {
             Volatility::Volatile => {
@@ -335,7 +347,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
             let (table, key) = planned.statement.keyed_row()?;
             Some((table, key, values.get(call.values.clone())?))
         });
-        let clock = self.clock.as_deref();
+        let clock = self.clock;
         let before = clock.map(|clock| clock.enter(Stage::Run));
         self.run.foresee(rows);
         if let (Some(clock), Some(before)) = (clock, before) {
@@ -456,6 +468,10 @@ impl EngineCalls for CodeCalls<'_, '_> {
     fn look(&self) -> SqlResult<()> {
         self.look_at_deadline()?;
         pulse::look()
+    }
+
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        asleep(self.clock, wait);
     }
 
     fn direct(&mut self, body: &mut DirectBody<'_>) -> SqlResult<bool> {

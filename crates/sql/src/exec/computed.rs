@@ -13,7 +13,8 @@ use catalog::{CatalogSnapshot, Routine};
 use procs::calls::{DirectBody, EachRow};
 use procs::ends::Deadline;
 use procs::{
-    CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+    CursorHandle, EngineCalls, Executed, Instance, Invocation, NoticeLevel, StatementHandle, TableHandle,
+    TransactionEnd,
 };
 use query::analytics::StoredCode;
 use stage::AwayTime;
@@ -83,6 +84,14 @@ impl StatementCode {
         CrossingGuard(time)
     }
 
+    /// Runs a wait in which a thread that has entered code sleeps.
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        match &self.crossing {
+            Some(time) => time.asleep(wait),
+            None => wait(),
+        }
+    }
+
     fn look(&self) -> SqlResult<()> {
         if self.has_ended.load(Relaxed) {
             return Err(SqlError::from(engine::Error::Cancelled));
@@ -134,7 +143,8 @@ impl StatementCode {
         let deadline = Deadline::from_now(limits.time);
         let mut calls = Computation { code: self, routine, result: Arc::clone(result), deadline };
         let in_code = self.enter();
-        let invoked = env.code.with_instance(&planned, |instance| instance.invoke(&invocation, &mut calls));
+        let invoke = |instance: &mut dyn Instance| instance.invoke(&invocation, &mut calls);
+        let invoked = env.code.with_instance(&planned, |wait| self.asleep(wait), invoke);
         drop(in_code);
         let returned = invoked?;
         check_count(returned.len(), rows.len())?;
@@ -231,6 +241,10 @@ impl EngineCalls for Computation<'_> {
     fn look(&self) -> SqlResult<()> {
         self.deadline.map_or(Ok(()), |deadline| deadline.look())?;
         self.code.look()
+    }
+
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        self.code.asleep(wait);
     }
 
     fn direct(&mut self, _: &mut DirectBody<'_>) -> SqlResult<bool> {

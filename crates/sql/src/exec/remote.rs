@@ -85,6 +85,14 @@ impl Mailbox {
         }
     }
 
+    /// Runs a wait in which the code's thread, which works, sleeps.
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        match &self.work {
+            Some(work) => work.asleep(wait),
+            None => wait(),
+        }
+    }
+
     /// Takes the letter, if there is one.
     pub(crate) fn letter(&self) -> Option<Letter> {
         self.state.locked_anyway().letter.take()
@@ -232,7 +240,7 @@ impl RemoteProcedure {
             types: HashMap::new(),
         };
         let invoke = |instance: &mut dyn procs::Instance| instance.invoke(&invocation, &mut calls);
-        let returned = env.code.with_instance(planned, invoke)?;
+        let returned = env.code.with_instance(planned, |wait| mailbox.asleep(wait), invoke)?;
         returned.iter().try_for_each(|row| check_values(row, result))?;
         Ok(returned)
     }
@@ -422,6 +430,10 @@ impl EngineCalls for RemoteCalls<'_> {
     fn look(&self) -> SqlResult<()> {
         self.deadline.map_or(Ok(()), |deadline| deadline.look())?;
         pulse::look()
+    }
+
+    fn asleep(&self, wait: &mut dyn FnMut()) {
+        self.mailbox.asleep(wait);
     }
 
     fn direct(&mut self, _: &mut DirectBody<'_>) -> SqlResult<bool> {

@@ -70,10 +70,11 @@ impl Run<'_> {
             routine.module().ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a step of a routine in SQL"))?;
         let code = self.env.code.module(module, self.catalog, self.path, self.env)?;
         check_same(begun, code.module(), routine)?;
+        let clock = self.env.code.clock();
         let mut calls = CodeCalls {
             run: self,
             code: &code,
-            clock: self.env.code.clock(),
+            clock: clock.as_deref(),
             routine,
             result: Arc::from([]),
             cursors: BTreeMap::new(),

@@ -336,7 +336,7 @@ impl Session {
     fn end_procedure(&mut self, procedure: &ProcedureRun, result: SqlResult<Vec<Vec<Datum>>>) -> SqlResult<Step> {
         self.analysis.0.set(None);
         if let Some(work) = procedure.mailbox.work() {
-            self.clock.take_out_of_run(Stage::Crossing, work);
+            self.clock.take_out_of_run(work);
         }
         returned(&procedure.routine, result?, procedure.returns_row)
     }

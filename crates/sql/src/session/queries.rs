@@ -16,7 +16,6 @@ use engine::{Isolation, RowLock, Snapshot, Table};
 use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart, StoredCode};
 use query::plan::{self, Access, Child, Expr, Plan, RowSource, SequenceCall};
-use stage::Stage;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
@@ -203,7 +202,7 @@ impl Session {
     fn end_code(&self, analysis: &Analysis) -> bool {
         let Some(code) = analysis.code() else { return false };
         if let Some(time) = code.crossing() {
-            self.clock.take_out_of_run(Stage::Crossing, time);
+            self.clock.take_out_of_run(time);
         }
         code.has_failed() && self.path() == QueryPath::Small
     }

@@ -31,6 +31,7 @@ module! {
         panics;
         many_calls;
         one_call;
+        takes;
         host_files;
         host_network;
         host_processes;
@@ -106,6 +107,18 @@ fn batch(call: &mut Call) -> Result<i64> {
     let mut cursor = answers.take(scan)?;
     let row = cursor.next(call)?.ok_or_else(|| Error::new("P0002", "no row"))?;
     Ok(row.get::<Decimal>(2)?.round(0).to_string().parse().unwrap_or(-1))
+}
+
+/// Computes for so many milliseconds by the clock, and makes a call. Without a clock, makes the call.
+fn takes(call: &mut Call) -> Result<i64> {
+    let ms = call.argument::<i64>(0)?;
+    #[cfg(target_os = "linux")]
+    {
+        let begun = std::time::Instant::now();
+        while begun.elapsed().as_millis() < ms as u128 {}
+    }
+    call.get(ITEM, ms)?;
+    Ok(ms)
 }
 
 /// Ends two transactions. A cursor is gone after that.
