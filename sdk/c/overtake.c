@@ -449,7 +449,8 @@ void *memset(void *to, int byte, size_t length) {
 #include <unistd.h>
 
 enum { INVOKE = 1, ANSWER, ABORT, READY, CALL, RETURN, FAIL };
-enum { HEAD_BYTES = 4096, TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, PLACE = 76, MESSAGE = 128, SPINS = 2048 };
+enum { TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, PLACE = 76, MESSAGE = 80, CONTENTS = 96, SPINS = 2048 };
+enum { SHARED_BYTES = 4096 + OT_AREA_BYTES };
 /* Places of the worker: in a virtual machine, or on a kernel of its own. */
 enum { IN_MACHINE = 1, OTHER_KERNEL = 2 };
 
@@ -500,7 +501,7 @@ static void send_message(uint32_t kind, const char *data, uint32_t length) {
         send_all(data, length);
         return;
     }
-    memcpy(shared + HEAD_BYTES, data, length);
+    memcpy(shared + CONTENTS, data, length);
     memcpy(shared + MESSAGE, head, sizeof head);
     atomic_store(word(TURN), 0);
     /* In a machine, the wait wakes the server as well. */
@@ -515,6 +516,9 @@ static void send_message(uint32_t kind, const char *data, uint32_t length) {
 static void wait_for_turn(void) {
     for (int spins = 0; spins < SPINS && place != IN_MACHINE; spins++) {
         if (atomic_load_explicit(word(TURN), memory_order_acquire) == 1) return;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
     }
     atomic_store(word(WORKER_SLEEPS), 1);
     while (atomic_load(word(TURN)) != 1) {
@@ -541,7 +545,7 @@ static void receive_message(void) {
     message_length = head[2];
     if (OT_AREA_BYTES < message_length) leave("a message of the server is too long");
     if (shared) {
-        message = shared + HEAD_BYTES;
+        message = shared + CONTENTS;
     } else {
         receive_all(socket_data, message_length);
         message = socket_data;
@@ -564,10 +568,10 @@ static void open_channel(void) {
     if (channel && sscanf(channel, "unix_socket:%d", &descriptor) == 1) {
         socket_descriptor = descriptor;
     } else if (channel && sscanf(channel, "shared_memory:%d", &descriptor) == 1) {
-        void *base = mmap(NULL, HEAD_BYTES + OT_AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+        void *base = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
         if (base == MAP_FAILED) leave(strerror(errno));
         shared = base;
-        if (atomic_load(word(0)) != 1) leave("the shared memory has an unknown layout");
+        if (atomic_load(word(0)) != 2) leave("the shared memory has an unknown layout");
         place = atomic_load(word(PLACE));
         socket_descriptor = descriptor + 1;
     } else {

@@ -792,22 +792,22 @@ final class Overtake {
 
     /** Memory that the server has mapped. Only the side that has the turn touches the message and the area. */
     private static final class SharedChannel implements Channel {
-        private static final int HEAD = 4096, TURN = 64, MESSAGE = 128, SPINS = 2000;
+        private static final int TURN = 64, MESSAGE = 80, CONTENTS = 96, SPINS = 2000;
         private static final VarHandle WORDS =
             MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
         private final ByteBuffer memory;
 
         SharedChannel(int number) throws IOException {
             try (RandomAccessFile file = new RandomAccessFile("/proc/self/fd/" + number, "rw")) {
-                memory = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, HEAD + AREA_BYTES);
+                memory = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 4096 + AREA_BYTES);
             }
             memory.order(ByteOrder.LITTLE_ENDIAN);
-            if (memory.getInt(0) != 1) throw new IOException("the shared memory has an unknown layout");
+            if (memory.getInt(0) != 2) throw new IOException("the shared memory has an unknown layout");
         }
 
         @Override
         public void send(int kind, byte[] data) {
-            memory.put(HEAD, data);
+            memory.put(CONTENTS, data);
             memory.putInt(MESSAGE, kind).putInt(MESSAGE + 4, 0).putInt(MESSAGE + 8, data.length);
             WORDS.setVolatile(memory, TURN, 0);
         }
@@ -819,7 +819,7 @@ final class Overtake {
                 else LockSupport.parkNanos(50_000);
             }
             byte[] data = new byte[memory.getInt(MESSAGE + 8)];
-            memory.get(HEAD, data);
+            memory.get(CONTENTS, data);
             return new Message(memory.getInt(MESSAGE), memory.getInt(MESSAGE + 4), data);
         }
     }

@@ -521,18 +521,18 @@ class _Socket:
 class _Shared:
     """Memory that the server has mapped. Only the side that has the turn touches the message and the area."""
 
-    HEAD, TURN, HOST_SLEEPS, WORKER_SLEEPS, MESSAGE = 4096, 16, 17, 18, 32
+    BYTES, TURN, HOST_SLEEPS, WORKER_SLEEPS, MESSAGE, CONTENTS = 4096 + AREA_BYTES, 16, 17, 18, 20, 96
     SYSCALL = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 
     def __init__(self, descriptor):
-        self.map = mmap.mmap(descriptor, self.HEAD + AREA_BYTES)
+        self.map = mmap.mmap(descriptor, self.BYTES)
         self.words = memoryview(self.map).cast("I")
         self.syscall = ctypes.CDLL(None, use_errno=True).syscall
         self.futex = self.SYSCALL[os.uname().machine]
         self.turn = ctypes.addressof(ctypes.c_uint32.from_buffer(self.map, 4 * self.TURN))
         self.fence = threading.Lock()
-        if self.words[0] != 1:
-            raise OSError("the shared memory has layout %d instead of 1" % self.words[0])
+        if self.words[0] != 2:
+            raise OSError("the shared memory has layout %d instead of 2" % self.words[0])
 
     def _order(self):
         # The only full barrier that Python has: a store before it is seen before a load behind it.
@@ -540,7 +540,7 @@ class _Shared:
             pass
 
     def send(self, kind, data):
-        self.map[self.HEAD : self.HEAD + len(data)] = data
+        self.map[self.CONTENTS : self.CONTENTS + len(data)] = data
         self.words[self.MESSAGE] = kind
         self.words[self.MESSAGE + 1] = 0
         self.words[self.MESSAGE + 2] = len(data)
@@ -564,7 +564,7 @@ class _Shared:
         self._wait()
         self._order()
         kind, entry, length = self.words[self.MESSAGE : self.MESSAGE + 3]
-        return kind, entry, bytes(self.map[self.HEAD : self.HEAD + length])
+        return kind, entry, bytes(self.map[self.CONTENTS : self.CONTENTS + length])
 
 
 class _Link:

@@ -12,10 +12,10 @@ use std::os::unix::net::UnixStream;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes before the area.
-const HEAD_BYTES: usize = 4_096;
+/// Bytes of the memory.
+const BYTES: usize = 4_096 + AREA_BYTES;
 /// Version of the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Offsets within the head.
 const TURN: usize = 64;
 const HOST_SLEEPS: usize = 68;
@@ -24,7 +24,9 @@ const PLACE: usize = 76;
 /// Places of the worker.
 const IN_MACHINE: u32 = 1;
 const OTHER_KERNEL: u32 = 2;
-const MESSAGE: usize = 128;
+const MESSAGE: usize = 80;
+/// Bytes before the area.
+const CONTENTS: usize = 96;
 /// Values of the turn.
 const HOST: u32 = 0;
 const WORKER: u32 = 1;
@@ -74,7 +76,7 @@ impl Shared {
     /// Maps the memory behind an inherited descriptor.
     pub(crate) fn open(fd: RawFd) -> io::Result<Shared> {
         // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-        let base = unsafe { mmap(ptr::null_mut(), HEAD_BYTES + AREA_BYTES, PROT_READ_WRITE, MAP_SHARED, fd, 0) };
+        let base = unsafe { mmap(ptr::null_mut(), BYTES, PROT_READ_WRITE, MAP_SHARED, fd, 0) };
         let base = NonNull::new(base.cast::<u8>()).filter(|base| base.as_ptr().addr() != usize::MAX);
         let base = base.ok_or_else(io::Error::last_os_error)?;
         let mut shared =
@@ -89,7 +91,7 @@ impl Shared {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= HEAD_BYTES);
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= CONTENTS);
         // SAFETY: the offset is one of the constants above: aligned and within the mapping, which is never unmapped.
         // The other side uses the word atomically, too.
         unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
@@ -99,7 +101,7 @@ impl Shared {
     pub(crate) fn send(&mut self, kind: u32, bytes: &[u8]) {
         let len = bytes.len().min(AREA_BYTES);
         // SAFETY: the area is within the mapping; this side has the turn, so nobody else uses it.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(HEAD_BYTES).as_ptr(), len) };
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(CONTENTS).as_ptr(), len) };
         for (at, word) in [kind, 0, len as u32].into_iter().enumerate() {
             self.word(MESSAGE + 4 * at).store(word, Ordering::Relaxed);
         }
@@ -120,7 +122,7 @@ impl Shared {
         let [kind, entry, len] = [0, 4, 8].map(|at| self.word(MESSAGE + at).load(Ordering::Relaxed));
         let len = (len as usize).min(AREA_BYTES);
         // SAFETY: the area is within the mapping; this side has the turn until `send`, which needs `&mut self`.
-        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(HEAD_BYTES).as_ptr(), len) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(CONTENTS).as_ptr(), len) };
         (kind, entry, bytes)
     }
 

@@ -5,7 +5,7 @@
 //! no access faults.
 
 use crate::system;
-use procs::abi::{HEAD_BYTES, HOST_SLEEPS, MESSAGE, OTHER_KERNEL, PLACE, SHARED_BYTES, TURN, WORKER_SLEEPS};
+use procs::abi::{CONTENTS, HOST_SLEEPS, LAYOUT, MESSAGE, OTHER_KERNEL, PLACE, SHARED_BYTES, TURN, WORKER_SLEEPS};
 use procs::wire::AREA_BYTES;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,8 +18,6 @@ use std::time::Duration;
 const HOST: u32 = 0;
 /// Turn of the worker.
 const WORKER: u32 = 1;
-/// Version of the layout.
-const VERSION: u32 = 1;
 
 /// Head of a message: its kind, its entry, and the length of its contents.
 pub(crate) type Head = (u32, u32, u32);
@@ -39,7 +37,7 @@ impl SharedChannel {
         let (memory, file) = rings::SharedMemory::create(c"overtake-channel", SHARED_BYTES)?;
         let place = if doorbell.is_some() { OTHER_KERNEL } else { 0 };
         let memory = SharedChannel { memory, file, doorbell };
-        memory.word(0).store(VERSION, SeqCst);
+        memory.word(0).store(LAYOUT, SeqCst);
         memory.word(PLACE).store(place, SeqCst);
         memory.word(TURN).store(WORKER, SeqCst);
         Ok(memory)
@@ -52,7 +50,7 @@ impl SharedChannel {
 
     /// Returns the word at an offset in the head.
     fn word(&self, offset: usize) -> &AtomicU32 {
-        const { assert!(MESSAGE + 12 <= HEAD_BYTES) };
+        const { assert!(MESSAGE + 12 <= CONTENTS && CONTENTS + AREA_BYTES <= SHARED_BYTES) };
         self.memory.word(offset)
     }
 
@@ -81,13 +79,13 @@ impl SharedChannel {
         let copied = (len as usize).min(AREA_BYTES);
         contents.clear();
         contents.resize(copied, 0);
-        self.memory.read(HEAD_BYTES, contents);
+        self.memory.read(CONTENTS, contents);
         (kind, entry, len)
     }
 
     /// Gives the turn to the worker with a message, whose contents fit the area.
     pub(crate) fn give(&self, (kind, entry): (u32, u32), contents: &[u8]) {
-        self.memory.write(HEAD_BYTES, contents);
+        self.memory.write(CONTENTS, contents);
         for (offset, value) in [(0, kind), (4, entry), (8, contents.len() as u32)] {
             self.word(MESSAGE + offset).store(value, Relaxed);
         }

@@ -22,19 +22,22 @@
 //! then each `INVOKE` is answered by `RETURN` or `FAIL`, after any number of `CALL`, each of which is answered by
 //! `ANSWER` or `ABORT`. After `ABORT` the worker ends the invocation with `FAIL`, whose contents are ignored.
 //!
-//! Shared memory is a file of [`SHARED_BYTES`]: a head of [`HEAD_BYTES`], then the exchange area. Numbers are native
+//! Shared memory is a file of [`SHARED_BYTES`]: a head of [`CONTENTS`] bytes, then the exchange area. Numbers are native
 //! (little endian):
 //!
 //! ```text
-//! offset   0: version of the layout, 1
+//! offset   0: version of the layout, 2
 //! offset  64: turn: 0 for the host, 1 for the worker. Both wait for it with FUTEX_WAIT (not private), after spinning
 //! offset  68: 1 while the host sleeps; whoever gives it the turn then calls FUTEX_WAKE
 //! offset  72: 1 while the worker sleeps
 //! offset  76: where the worker is: 0 on the host's kernel. 1 in a machine: it does not spin, and its FUTEX_WAIT for the
 //!             turn wakes the host as well. 2 on a kernel of its own, from which no futex reaches the host: each side
 //!             wakes the other by a byte on the doorbell, a socket at the descriptor after the channel's
-//! offset 128: kind of the message in 4 bytes; 132: entry in 4; 136: length in 4
+//! offset  80: kind of the message in 4 bytes; 84: entry in 4; 88: length in 4
+//! offset  96: contents of the message, as the exchange area has them
 //! ```
+//!
+//! A small message and the turn are one line of a cache, which passes from one side to the other at once.
 //!
 //! Over a socket, each message is kind, entry and length in 4 bytes each, little endian, and the contents.
 //!
@@ -47,10 +50,10 @@
 
 /// Name of the environment variable with the channel.
 pub const CHANNEL_VARIABLE: &str = "OVERTAKE_CHANNEL";
-/// Bytes before the exchange area in shared memory.
-pub const HEAD_BYTES: usize = 4_096;
+/// Version of the shared memory's layout, its first word.
+pub const LAYOUT: u32 = 2;
 /// Bytes of the shared memory.
-pub const SHARED_BYTES: usize = HEAD_BYTES + crate::wire::AREA_BYTES;
+pub const SHARED_BYTES: usize = 4_096 + crate::wire::AREA_BYTES;
 /// Offset of the turn.
 pub const TURN: usize = 64;
 /// Offset of the mark of a sleeping host.
@@ -62,7 +65,9 @@ pub const PLACE: usize = 76;
 /// Place of a worker on a kernel of its own.
 pub const OTHER_KERNEL: u32 = 2;
 /// Offset of the message's kind.
-pub const MESSAGE: usize = 128;
+pub const MESSAGE: usize = 80;
+/// Offset of the message's contents.
+pub const CONTENTS: usize = 96;
 
 /// Kind of a message between host and worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

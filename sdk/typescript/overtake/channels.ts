@@ -115,6 +115,9 @@ class SocketChannel extends Channel {
   }
 }
 
+/** Offsets in the shared memory. */
+const [TURN, MESSAGE, CONTENTS] = [64, 80, 96];
+
 /** Memory that the server has mapped, read and written as a file. Only the side that has the turn touches it. */
 class SharedChannel extends Channel {
   private fs = files();
@@ -122,7 +125,7 @@ class SharedChannel extends Channel {
 
   constructor(private descriptor: number) {
     super();
-    if (this.u32(0) !== 1) throw new Error("the shared memory has an unknown layout");
+    if (this.u32(0) !== 2) throw new Error("the shared memory has an unknown layout");
   }
 
   private read(offset: number, into: DataView): DataView {
@@ -135,18 +138,18 @@ class SharedChannel extends Channel {
   }
 
   send(kind: number, data: Uint8Array): void {
-    if (data.length) this.fs.writeSync(this.descriptor, data, 0, data.length, 4096);
-    this.fs.writeSync(this.descriptor, new Writer().u32(kind).u32(0).u32(data.length).all(), 0, 12, 128);
-    this.fs.writeSync(this.descriptor, new Writer().u32(0).all(), 0, 4, 64);
+    if (data.length) this.fs.writeSync(this.descriptor, data, 0, data.length, CONTENTS);
+    this.fs.writeSync(this.descriptor, new Writer().u32(kind).u32(0).u32(data.length).all(), 0, 12, MESSAGE);
+    this.fs.writeSync(this.descriptor, new Writer().u32(0).all(), 0, 4, TURN);
   }
 
   receive(): Message {
-    for (let looks = 0; this.u32(64) !== 1; looks++) {
+    for (let looks = 0; this.u32(TURN) !== 1; looks++) {
       if (looks >= 200) pause(0.1);
     }
-    const data = new DataView(new ArrayBuffer(this.u32(136)));
-    if (data.byteLength) this.read(4096, data);
-    return { kind: this.u32(128), entry: this.u32(132), data, length: data.byteLength };
+    const data = new DataView(new ArrayBuffer(this.u32(MESSAGE + 8)));
+    if (data.byteLength) this.read(CONTENTS, data);
+    return { kind: this.u32(MESSAGE), entry: this.u32(MESSAGE + 4), data, length: data.byteLength };
   }
 }
 

@@ -1,7 +1,7 @@
 //! Memory that the host shares with a worker.
 #![allow(unsafe_code)]
 
-use procs::abi::{HEAD_BYTES, HOST_SLEEPS, MESSAGE, SHARED_BYTES, TURN, WORKER_SLEEPS};
+use procs::abi::{CONTENTS, HOST_SLEEPS, LAYOUT, MESSAGE, SHARED_BYTES, TURN, WORKER_SLEEPS};
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::ptr;
@@ -40,14 +40,14 @@ impl Memory {
         let base = unsafe { libc::mmap(ptr::null_mut(), SHARED_BYTES, prot, shared, file.as_raw_fd(), 0) };
         assert_ne!(base, libc::MAP_FAILED, "a mapping");
         let memory = Memory { base: base.cast(), file };
-        memory.word(0).store(1, Ordering::Relaxed);
+        memory.word(0).store(LAYOUT, Ordering::Relaxed);
         // The worker begins.
         memory.word(TURN).store(1, Ordering::SeqCst);
         memory
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset + 4 <= HEAD_BYTES);
+        assert!(offset + 4 <= CONTENTS);
         // SAFETY: aligned, within the mapping, and atomic on both sides.
         unsafe { &*self.base.add(offset).cast::<AtomicU32>() }
     }
@@ -55,7 +55,7 @@ impl Memory {
     pub fn send(&self, kind: u32, entry: u32, bytes: &[u8]) {
         assert_eq!(self.word(TURN).load(Ordering::SeqCst), 0, "the host has the turn");
         // SAFETY: the host has the turn.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(HEAD_BYTES), bytes.len()) };
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(CONTENTS), bytes.len()) };
         for (at, word) in [kind, entry, bytes.len() as u32].into_iter().enumerate() {
             self.word(MESSAGE + 4 * at).store(word, Ordering::Relaxed);
         }
@@ -75,7 +75,7 @@ impl Memory {
         self.word(HOST_SLEEPS).store(0, Ordering::Relaxed);
         let [kind, len] = [0, 8].map(|at| self.word(MESSAGE + at).load(Ordering::Relaxed));
         // SAFETY: the host has the turn, and the length is within the area.
-        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(HEAD_BYTES), len as usize) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(CONTENTS), len as usize) };
         (kind, bytes.to_vec())
     }
 }

@@ -14,6 +14,11 @@ use std::time::Duration;
 static ATTACK: [u8; 48] = *b"OVERTAKE-ATTACK:................................";
 
 const SHARED: usize = 4_096 + (1 << 20);
+/// Offsets of the turn, of the message's kind and length, and of its contents.
+const TURN: usize = 64;
+const KIND: usize = 80;
+const LENGTH: usize = 88;
+const CONTENTS: usize = 96;
 const CALL: u32 = 5;
 const RETURN: u32 = 6;
 const READY: u32 = 4;
@@ -41,9 +46,9 @@ impl Link {
         match self {
             Link::Memory(base) => {
                 // SAFETY: within the mapping.
-                unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), base.add(4_096), contents.len()) };
-                self.word(128).store(kind, SeqCst);
-                self.word(136).store(claimed, SeqCst);
+                unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), base.add(CONTENTS), contents.len()) };
+                self.word(KIND).store(kind, SeqCst);
+                self.word(LENGTH).store(claimed, SeqCst);
                 self.turn(0);
             }
             Link::Socket(socket) => {
@@ -58,15 +63,15 @@ impl Link {
     }
 
     fn turn(&self, turn: u32) {
-        self.word(64).store(turn, SeqCst);
+        self.word(TURN).store(turn, SeqCst);
         // SAFETY: a futex of the mapping.
-        unsafe { syscall(202, self.word(64).as_ptr(), 1_i64, 100_i64) };
+        unsafe { syscall(202, self.word(TURN).as_ptr(), 1_i64, 100_i64) };
     }
 
     fn receive(&mut self) {
         match self {
             Link::Memory(_) => {
-                while self.word(64).load(SeqCst) != 1 {
+                while self.word(TURN).load(SeqCst) != 1 {
                     std::thread::sleep(Duration::from_micros(100));
                 }
             }
@@ -145,7 +150,7 @@ fn main() {
         "turns without end" => loop {
             if let Link::Memory(_) = &link {
                 link.turn(0);
-                link.word(136).store(u32::MAX, SeqCst);
+                link.word(LENGTH).store(u32::MAX, SeqCst);
             }
         },
         "changes the message" => {
@@ -153,8 +158,8 @@ fn main() {
             if let Link::Memory(base) = &link {
                 for at in 0..50_000_000_usize {
                     // SAFETY: within the area.
-                    unsafe { ptr::write_volatile(base.add(4_096 + at % 64), at as u8) };
-                    link.word(136).store(at as u32, SeqCst);
+                    unsafe { ptr::write_volatile(base.add(CONTENTS + at % 64), at as u8) };
+                    link.word(LENGTH).store(at as u32, SeqCst);
                 }
             }
         }
