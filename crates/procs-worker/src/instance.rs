@@ -143,6 +143,8 @@ pub(crate) struct WorkerInstance {
     is_spent: bool,
     /// True if the code has learned of the error of its last invocation, and has ended it.
     has_ended: bool,
+    /// Coarse time of the last answer.
+    answered_ns: i64,
 }
 
 /// Returns the error for a worker that cannot be created.
@@ -177,7 +179,8 @@ impl WorkerInstance {
         let output = Output { pipe, last: VecDeque::new() };
         let watched = Watched { worker, output, memory_max: limits.memory, is_monitor, is_sandbox };
         let (request, answer) = (Vec::new(), Vec::new());
-        let mut instance = WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false };
+        let mut instance =
+            WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false, answered_ns: 0 };
         let deadline = Deadline::from_now(Some(start_max));
         let watched = &mut instance.watched;
         let mut look = || {
@@ -266,11 +269,14 @@ impl Instance for WorkerInstance {
         self.has_ended = false;
         let result = self.exchange(invocation, engine);
         self.is_spent = result.is_err() && !self.has_ended;
+        self.answered_ns = system::coarse_ns();
         result
     }
 
     fn is_alive(&self) -> bool {
-        self.watched.worker.exit().is_none()
+        // To ask the kernel takes longer than a message. A worker that has answered a moment ago was alive; if it has ended
+        // since then, the invocation fails as if it had ended a moment later.
+        self.answered_ns == system::coarse_ns() || self.watched.worker.exit().is_none()
     }
 
     fn is_reusable(&self) -> bool {
