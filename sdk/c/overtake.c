@@ -449,7 +449,7 @@ void *memset(void *to, int byte, size_t length) {
 #include <unistd.h>
 
 enum { INVOKE = 1, ANSWER, ABORT, READY, CALL, RETURN, FAIL };
-enum { TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, PLACE = 76, MESSAGE = 80, CONTENTS = 96, SPINS = 2048 };
+enum { TURN = 64, HOST_SLEEPS = 68, WORKER_SLEEPS = 72, PLACE = 76, MESSAGE = 80, CONTENTS = 96, SPINS = 256 };
 enum { SHARED_BYTES = 4096 + OT_AREA_BYTES };
 /* Places of the worker: in a virtual machine, or on a kernel of its own. */
 enum { IN_MACHINE = 1, OTHER_KERNEL = 2 };
@@ -571,7 +571,7 @@ static void open_channel(void) {
         void *base = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
         if (base == MAP_FAILED) leave(strerror(errno));
         shared = base;
-        if (atomic_load(word(0)) != 2) leave("the shared memory has an unknown layout");
+        if (atomic_load(word(0)) != 2) leave("the shared memory has another layout than 2, that of this library");
         place = atomic_load(word(PLACE));
         socket_descriptor = descriptor + 1;
     } else {

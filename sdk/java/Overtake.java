@@ -802,7 +802,7 @@ final class Overtake {
                 memory = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 4096 + AREA_BYTES);
             }
             memory.order(ByteOrder.LITTLE_ENDIAN);
-            if (memory.getInt(0) != 2) throw new IOException("the shared memory has an unknown layout");
+            if (memory.getInt(0) != 2) throw new IOException("the shared memory has another layout than 2, that of this library");
         }
 
         @Override

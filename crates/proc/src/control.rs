@@ -89,12 +89,22 @@ fn control(statement: &str) -> Option<Control> {
         End => ends("END"),
         Rollback => ends("ROLLBACK"),
         Abort => ends("ABORT"),
-        Prepare if second == Some(Transaction) => Some(Control::Ends("PREPARE TRANSACTION")),
+        // A statement may have this name: PREPARE transaction AS ...
+        Prepare if second == Some(Transaction) && words.get(2) == Some(&None) => {
+            Some(Control::Ends("PREPARE TRANSACTION"))
+        }
         Savepoint => Some(Control::Stays("SAVEPOINT")),
         Release => Some(Control::Stays("RELEASE")),
-        // The grammar takes either word for both directions.
-        Copy if has([From, Stdin]) || has([From, Stdout]) => Some(Control::TakesRows),
-        Copy if has([To, Stdout]) || has([To, Stdin]) => Some(Control::GivesRows),
+        Copy => {
+            let at = words.iter().position(|word| matches!(word, Some(From | To)))?;
+            let way = words.get(at).copied().flatten();
+            match words.get(at + 1).copied().flatten() {
+                // The grammar takes either word for both directions.
+                Some(Stdin | Stdout) if way == Some(From) => Some(Control::TakesRows),
+                Some(Stdin | Stdout) => Some(Control::GivesRows),
+                Some(_) | None => None,
+            }
+        }
         _ => None,
     }
 }
@@ -157,7 +167,9 @@ mod tests {
         let text = "CREATE PROCEDURE p() BEGIN ATOMIC INSERT INTO t VALUES (1); END;
             CREATE OR REPLACE PROCEDURE p() LANGUAGE sql AS $$BEGIN; COMMIT; COPY t FROM STDIN; $$;
             SELECT 'COMMIT' AS commit, begin FROM savepoint;
-            PREPARE transactions AS SELECT 1;
+            PREPARE transaction AS SELECT 1;
+            PREPARE transaction (int) AS SELECT $1;
+            COPY t FROM '/tmp/x' WHERE a IS DISTINCT FROM stdin;
             COPY t FROM '/tmp/stdin';
             COPY (SELECT * FROM stdin) TO '/tmp/x';
             SET TRANSACTION READ WRITE;";

@@ -4,14 +4,20 @@ use syntax::lex::{Keyword, Lexeme, Lexer, Token, value};
 
 /// Returns the tokens of a text, up to its end or the first that is malformed.
 fn tokens(text: &str) -> Vec<Token> {
+    scanned(text).0
+}
+
+/// Returns the tokens of a text up to its end or the first that is malformed, and whether the end was reached.
+fn scanned(text: &str) -> (Vec<Token>, bool) {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
-    while let Ok(token) = lexer.next_token()
-        && !matches!(token.lexeme, Lexeme::End | Lexeme::Broken)
-    {
-        tokens.push(token);
+    loop {
+        match lexer.next_token() {
+            Ok(token) if token.lexeme == Lexeme::End => return (tokens, true),
+            Ok(token) if token.lexeme != Lexeme::Broken => tokens.push(token),
+            Ok(_) | Err(_) => return (tokens, false),
+        }
     }
-    tokens
 }
 
 /// Returns the lexemes of a text, up to its end or the first that is malformed.
@@ -26,11 +32,13 @@ pub(crate) fn statements(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut depths = Depths::default();
     let mut begin = None;
-    let mut end = 0;
-    for token in tokens(text) {
+    let (mut end, mut behind) = (0, 0);
+    let (tokens, is_whole) = scanned(text);
+    for token in tokens {
         if token.lexeme == Lexeme::Semicolon && depths.are_closed() {
             all.extend(begin.take().and_then(|begin| text.get(begin..end)));
             depths = Depths::default();
+            behind = place(text, token).1;
             continue;
         }
         let span = place(text, token);
@@ -38,7 +46,8 @@ pub(crate) fn statements(text: &str) -> Vec<&str> {
         end = span.1;
         depths.enter(token.lexeme);
     }
-    all.extend(begin.and_then(|begin| text.get(begin..)).map(str::trim_end));
+    let begin = begin.or_else(|| (!is_whole).then_some(behind));
+    all.extend(begin.and_then(|begin| text.get(begin..)).map(str::trim).filter(|rest| !rest.is_empty()));
     all
 }
 
@@ -159,6 +168,9 @@ mod tests {
         ];
         assert_eq!(statements(text), expected);
         assert_eq!(statements("SELECT 1; SELECT 'open"), ["SELECT 1", "SELECT 'open"]);
+        for open in ["/* open", "$$open", "'open", "\"open"] {
+            assert_eq!(statements(&format!("SELECT 1; {open}")), ["SELECT 1", open]);
+        }
         assert_eq!(statements(" ; -- nothing"), [""; 0]);
         let columns = "SELECT begin atomic FROM t; CREATE VIEW v AS SELECT begin atomic FROM t; SELECT 1";
         assert_eq!(statements(columns).len(), 3);

@@ -28,7 +28,8 @@ const SPIN_RETRY: u32 = 32;
 const SPIN_BATCH: u32 = 64;
 /// Bytes of a message before its contents, over a socket.
 const HEAD: usize = 12;
-/// Hosts that spin. Half of the processors at most: workers need the others.
+/// Hosts that spin by the clock. Half of the processors at most: workers need the others. The first looks of a host, a
+/// microsecond, are not counted.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Look of a wait, which ends it by an error.
@@ -247,24 +248,34 @@ fn closed(look: &mut Look<'_>) -> SqlResult<()> {
     Err(ends::crashed("it has closed its channel"))
 }
 
+/// Reads all of these bytes. Looks after each part, because a worker may send one byte at a time for ever.
 fn read(socket: &mut UnixStream, bytes: &mut [u8], look: &mut Look<'_>) -> SqlResult<()> {
     let mut done = 0;
     while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match socket.read(rest) {
             Ok(0) => closed(look)?,
-            Ok(count) => done += count,
+            Ok(count) if count == rest.len() => done += count,
+            Ok(count) => {
+                done += count;
+                look()?;
+            }
             Err(error) => retried(&error, look)?,
         }
     }
     Ok(())
 }
 
+/// Writes all of these bytes. Looks after each part, because a worker may take one byte at a time for ever.
 fn write(socket: &mut UnixStream, bytes: &[u8], look: &mut Look<'_>) -> SqlResult<()> {
     let mut done = 0;
     while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
         match socket.write(rest) {
             Ok(0) => closed(look)?,
-            Ok(count) => done += count,
+            Ok(count) if count == rest.len() => done += count,
+            Ok(count) => {
+                done += count;
+                look()?;
+            }
             Err(error) => retried(&error, look)?,
         }
     }

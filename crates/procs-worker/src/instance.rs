@@ -157,6 +157,10 @@ pub(crate) fn prepare(channel: procs::Channel, has_own_kernel: bool) -> SqlResul
     HostChannel::create(channel, has_own_kernel).map_err(|error| not_created(&error))
 }
 
+/// Hint for code that ends before it is ready, where it shares memory with the server.
+const OTHER_LAYOUT: &str = "If the module was built for an earlier version of the server, copy the library of this \
+                            version into the project (overtake proc new), and build and deploy it again.";
+
 /// Creates the pipe for a worker's output.
 pub(crate) fn pipe() -> SqlResult<(PipeReader, std::os::fd::OwnedFd)> {
     let (reader, writer) = io::pipe().map_err(|error| not_created(&error))?;
@@ -181,6 +185,7 @@ impl WorkerInstance {
         let (request, answer) = (Vec::new(), Vec::new());
         let mut instance =
             WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false, answered_ns: 0 };
+        let is_shared = matches!(instance.channel, HostChannel::Shared(..));
         let deadline = Deadline::from_now(Some(start_max));
         let watched = &mut instance.watched;
         let mut look = || {
@@ -190,7 +195,12 @@ impl WorkerInstance {
         };
         // Whoever opens an instance books the whole time as a wait.
         let received = instance.channel.receive(&mut instance.request, &mut look, &|wait| wait());
-        match received? {
+        // Code that was built with the library of another version ends, because it does not know the layout.
+        let other_layout = |error: SqlError| match is_shared && error.state() == SqlState::EXTERNAL_ROUTINE_EXCEPTION {
+            true => error.hint(OTHER_LAYOUT),
+            false => error,
+        };
+        match received.map_err(other_layout)? {
             MessageKind::Ready => {
                 instance.channel.runs_on(instance.watched.worker.processors());
                 Ok(instance)
@@ -274,8 +284,8 @@ impl Instance for WorkerInstance {
     }
 
     fn is_alive(&self) -> bool {
-        // To ask the kernel takes longer than a message. A worker that has answered a moment ago was alive; if it has ended
-        // since then, the invocation fails as if it had ended a moment later.
+        // To ask the kernel takes longer than a message. A worker that has answered a moment ago was alive; if it has
+        // ended since then, the invocation fails as if it had ended a moment later.
         self.answered_ns == system::coarse_ns() || self.watched.worker.exit().is_none()
     }
 

@@ -22,8 +22,8 @@
 //! then each `INVOKE` is answered by `RETURN` or `FAIL`, after any number of `CALL`, each of which is answered by
 //! `ANSWER` or `ABORT`. After `ABORT` the worker ends the invocation with `FAIL`, whose contents are ignored.
 //!
-//! Shared memory is a file of [`SHARED_BYTES`]: a head of [`CONTENTS`] bytes, then the exchange area. Numbers are native
-//! (little endian):
+//! Shared memory is a file of [`SHARED_BYTES`]: a head of [`CONTENTS`] bytes, then the exchange area. Numbers are
+//! native (little endian):
 //!
 //! ```text
 //! offset   0: version of the layout, 2
@@ -52,7 +52,7 @@
 pub const CHANNEL_VARIABLE: &str = "OVERTAKE_CHANNEL";
 /// Version of the shared memory's layout, its first word.
 pub const LAYOUT: u32 = 2;
-/// Bytes of the shared memory.
+/// Bytes of the shared memory: the head and the area, in whole pages. A page is more than the head needs.
 pub const SHARED_BYTES: usize = 4_096 + crate::wire::AREA_BYTES;
 /// Offset of the turn.
 pub const TURN: usize = 64;
@@ -68,6 +68,12 @@ pub const OTHER_KERNEL: u32 = 2;
 pub const MESSAGE: usize = 80;
 /// Offset of the message's contents.
 pub const CONTENTS: usize = 96;
+
+/// Bytes of a line of the processor's cache.
+const LINE: usize = 64;
+/// Bytes of contents that are in the line of the turn.
+const SMALL: usize = 32;
+const _: () = assert!(TURN / LINE == MESSAGE / LINE && TURN / LINE == (CONTENTS + SMALL - 1) / LINE);
 
 /// Kind of a message between host and worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -207,8 +207,8 @@ pub trait Instance: Send {
     /// Gives back what [`Instance::arm`] has prepared. Called in base context, whether the code has run or not.
     fn disarm(&mut self) {}
 
-    /// Returns false if the instance has ended while nobody used it. An end within a few milliseconds after its last answer
-    /// may be missed; the next invocation fails then, as if the code had ended in the midst of it.
+    /// Returns false if the instance has ended while nobody used it. An end within a few milliseconds after its last
+    /// answer may be missed; the next invocation fails then, as if the code had ended in the midst of it.
     fn is_alive(&self) -> bool {
         true
     }

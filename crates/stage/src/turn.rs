@@ -103,7 +103,7 @@ pub fn outside<R>(wait: impl FnOnce() -> R) -> R {
     outside_by(&TickSource::system(), wait)
 }
 
-/// Does the same for a turn by this source.
+/// Runs a wait that is part of no turn by this source.
 pub(crate) fn outside_by<R>(source: &TickSource, wait: impl FnOnce() -> R) -> R {
     if !TURN.with(|turn| turn.is_on.get()) {
         return wait();

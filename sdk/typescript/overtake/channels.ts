@@ -125,7 +125,7 @@ class SharedChannel extends Channel {
 
   constructor(private descriptor: number) {
     super();
-    if (this.u32(0) !== 2) throw new Error("the shared memory has an unknown layout");
+    if (this.u32(0) !== 2) throw new Error("the shared memory has another layout than 2, that of this library");
   }
 
   private read(offset: number, into: DataView): DataView {

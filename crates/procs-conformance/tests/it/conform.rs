@@ -44,17 +44,19 @@ fn waits_for_other_processes_are_told_from_work() {
         if subject.manifest.entry("takes").is_none() {
             continue;
         }
-        let mut engine = engine(Kind::Int8.into());
-        let result = subject.run("takes", TIME.as_millis() as i64, Limits::default(), &mut engine);
-        assert_eq!(result.expect(&subject.name), 50, "{}", subject.name);
-        let (count, time) = engine.asleep.get();
+        let waits = || {
+            let mut engine = engine(Kind::Int8.into());
+            let result = subject.run("takes", TIME.as_millis() as i64, Limits::default(), &mut engine);
+            assert_eq!(result.expect(&subject.name), 50, "{}", subject.name);
+            engine.asleep.get()
+        };
         match subject.channel {
-            Channel::Direct => assert_eq!((count, time), (0, Duration::ZERO), "{}", subject.name),
-            // For the call, and perhaps for the result.
+            Channel::Direct => assert_eq!(waits(), (0, Duration::ZERO), "{}", subject.name),
             Channel::SharedMemory | Channel::UnixSocket => {
-                assert!((1..=2).contains(&count), "{}: {count} waits", subject.name);
-                // It polls for less than a millisecond before it sleeps, if it has a processor.
-                assert!(TIME / 2 <= time, "{}: asleep for {time:?}", subject.name);
+                // It polls for less than a millisecond before it sleeps, if it has a processor; hence some attempts. It
+                // waits for the call, and perhaps for the result.
+                let is_told = |(count, time): (u64, Duration)| (1..=2).contains(&count) && TIME / 2 <= time;
+                assert!((0..10).any(|_| is_told(waits())), "{}", subject.name);
             }
         }
     }

@@ -35,15 +35,16 @@ import errno, os, struct, time
 name, fd = os.environ["OVERTAKE_CHANNEL"].split(":")
 assert name == "shared_memory"
 fd = int(fd)
+assert struct.unpack("<I", os.pread(fd, 4, 0)) == (2,)
 def send(kind, contents):
-    os.pwrite(fd, contents, 4096)
-    os.pwrite(fd, struct.pack("<III", kind, 0, len(contents)), 128)
+    os.pwrite(fd, contents, 96)
+    os.pwrite(fd, struct.pack("<III", kind, 0, len(contents)), 80)
     os.pwrite(fd, struct.pack("<I", 0), 64)
 def receive():
     while os.pread(fd, 4, 64) != struct.pack("<I", 1):
         time.sleep(0.0001)
-    kind, entry, length = struct.unpack("<III", os.pread(fd, 12, 128))
-    return kind, os.pread(fd, length, 4096)
+    kind, entry, length = struct.unpack("<III", os.pread(fd, 12, 80))
+    return kind, os.pread(fd, length, 96)
 send(4, b"")
 while True:
     kind, contents = receive()

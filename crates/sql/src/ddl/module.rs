@@ -155,6 +155,10 @@ impl Ddl<'_> {
         if !runs(old, self.state.module(current)?) || !runs(routine, module) {
             return None;
         }
+        // Native code has no limit of memory.
+        if old.language.level() == Some(Level::Native) && old.isolation.limits.memory != Limits::default().memory {
+            return None;
+        }
         let kind = old.kind.word().to_uppercase();
         Some(format!("Use ALTER {kind} {} RESET (isolation) first.", self.shown_routine(old)))
     }
