@@ -24,7 +24,8 @@ fn code() -> &'static Built {
 fn runtimes() -> &'static [Arc<dyn Runtime>] {
     static RUNTIMES: OnceLock<Vec<Arc<dyn Runtime>>> = OnceLock::new();
     RUNTIMES.get_or_init(|| {
-        let config = WorkerConfig { start_max: Duration::from_secs(2), ..WorkerConfig::default() };
+        // Code that is never ready is waited for as long; a sandbox beside sixty others may take some seconds to start.
+        let config = WorkerConfig { start_max: Duration::from_secs(6), ..WorkerConfig::default() };
         let mut all = procs_worker::runtimes(config).expect("a thread");
         all.push(Arc::new(
             WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).expect("address space"),
