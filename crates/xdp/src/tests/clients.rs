@@ -298,6 +298,15 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
 
+/// Returns true if all threads of a process have stopped.
+fn has_stopped(child: &Child) -> bool {
+    let mut threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    threads.all(|thread| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        stat.rsplit(')').next().is_some_and(|behind_name| behind_name.trim_start().starts_with('T'))
+    })
+}
+
 #[test]
 fn a_server_that_goes_is_noticed() {
     let Some(lab) = lab(1500) else { return };
@@ -317,6 +326,10 @@ fn a_server_that_goes_is_noticed() {
         let (mut stream, mut patient) = (connected().await, connected().await);
         asks(&mut stream, b"alive").await;
         signal(&child, "STOP");
+        // A thread that runs on another processor goes on until it enters the kernel.
+        while !has_stopped(&child) {
+            std::thread::yield_now();
+        }
         let limit = Duration::from_millis(300);
         stream.limit_silence(Some(limit));
         let error = answers(&mut stream, b"silent").await.unwrap_err();
