@@ -33,14 +33,17 @@ const SEEN_CPUS: usize = 1_024;
 /// Kernel's number of the thread that was last seen on each processor.
 static LAST_SEEN: [AtomicI32; SEEN_CPUS] = [const { AtomicI32::new(0) }; SEEN_CPUS];
 
-/// Notes that this thread runs on this processor. Writes only what has changed, so that the cache line stays shared.
+/// Notes that this thread, by its number, runs on its processor. Returns that, or [`NOWHERE`]. Writes only what has
+/// changed, so that the cache line stays shared.
 #[inline]
-fn seen_on(cpu: u32, tid: i32) {
+fn seen_here(tid: i32) -> u32 {
+    let cpu = os::current_cpu().map_or(NOWHERE, |cpu| cpu as u32);
     if let Some(last) = LAST_SEEN.get(cpu as usize)
         && last.load(Relaxed) != tid
     {
         last.store(tid, Relaxed);
     }
+    cpu
 }
 
 /// Handler of a worker's interrupts: takes work from its queues and runs it.
@@ -206,11 +209,10 @@ impl Worker {
     /// Publishes the processor on which this thread, the worker's own, runs.
     #[inline]
     pub(crate) fn publish_cpu(&self) {
-        let cpu = os::current_cpu().map_or(NOWHERE, |cpu| cpu as u32);
+        let cpu = seen_here(self.tid.load(Relaxed));
         if self.processor.load(Relaxed) != cpu {
             self.processor.store(cpu, Relaxed);
         }
-        seen_on(cpu, self.tid.load(Relaxed));
     }
 
     pub(crate) fn line(&self) -> &Line {
@@ -442,7 +444,7 @@ pub fn safepoint() {
             }
         } else if local.gave_way_ns.load(Relaxed) != 0 {
             // A thread of the class SCHED_IDLE, as the workers may be: it has taken the processor from one of them.
-            seen_on(os::current_cpu().map_or(NOWHERE, |cpu| cpu as u32), NOBODY);
+            seen_here(NOBODY);
         }
         os::give_way(local);
     });

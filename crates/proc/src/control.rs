@@ -65,7 +65,7 @@ pub(crate) fn check(path: &Path, text: &str, kind: ScriptKind) -> Result<(), Ref
             let path = path.display();
             Err(Refusal::new(format!("{path}:{line}: {word} is refused: the file does not end the transaction")))
         }
-        _ => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -21,7 +21,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
-/// Shortest pause between two looks at requests that the cap holds back.
+/// Shortest pause between two looks at requests that cannot be claimed yet.
 const PAUSE_NS_MIN: u64 = 10_000;
 /// Time before a request is late at which the claimer is awake and spins: a sleep takes some microseconds more than it
 /// should.
@@ -89,23 +89,24 @@ pub(crate) fn run(shared: &SchedulerState, ready: &Sender<bool>) {
             preempt::enter_urgent(&mut || {
                 shared.serve(0, Point::Late, Start::Claimed);
             });
-            let Some(oldest_ns) = shared.oldest_urgent_ns() else {
-                if shared.has_urgent() {
-                    // A worker takes one, or another thread queues one: the next one is not to be seen yet.
-                    core::hint::spin_loop();
-                    continue;
+            let now_ns = os::now_ns();
+            let next_ns = match shared.oldest_urgent_ns() {
+                Some(oldest_ns) => {
+                    let late_ns = oldest_ns + after_ns;
+                    match late_ns.saturating_sub(now_ns) {
+                        // A request that is late by now is one that the cap holds back.
+                        0 => now_ns + (*after_ns).max(PAUSE_NS_MIN),
+                        1..=SPIN_NS => {
+                            spin_until(shared, late_ns);
+                            continue;
+                        }
+                        left_ns => now_ns + left_ns - SPIN_NS,
+                    }
                 }
-                break;
-            };
-            let (late_ns, now_ns) = (oldest_ns + after_ns, os::now_ns());
-            let next_ns = match late_ns.saturating_sub(now_ns) {
-                // A request that is late by now is one that the cap holds back.
-                0 => now_ns + (*after_ns).max(PAUSE_NS_MIN),
-                left_ns if left_ns <= SPIN_NS => {
-                    spin_until(shared, late_ns);
-                    continue;
-                }
-                _ => late_ns - SPIN_NS,
+                // A worker takes one, or another thread queues one: the next one is not to be seen yet. That thread may have
+                // lost this processor to the claimer, so it gets it back.
+                None if shared.has_urgent() => now_ns + PAUSE_NS_MIN,
+                None => break,
             };
             // A thread that queues a request now may set the timer as well, to a later time: then this one is claimed
             // later by what has passed between the two.
