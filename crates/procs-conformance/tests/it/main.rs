@@ -20,13 +20,17 @@ fn code() -> &'static Built {
     built(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
+/// Creates the levels that are processes, with a limit of a start.
+fn workers(start_max: Duration) -> Vec<Arc<dyn Runtime>> {
+    procs_worker::runtimes(WorkerConfig { start_max, ..WorkerConfig::default() }).expect("a thread")
+}
+
 /// Returns the levels of this machine, one of each for all tests.
 fn runtimes() -> &'static [Arc<dyn Runtime>] {
     static RUNTIMES: OnceLock<Vec<Arc<dyn Runtime>>> = OnceLock::new();
     RUNTIMES.get_or_init(|| {
-        // Code that is never ready is waited for as long; a sandbox beside sixty others may take some seconds to start.
-        let config = WorkerConfig { start_max: Duration::from_secs(6), ..WorkerConfig::default() };
-        let mut all = procs_worker::runtimes(config).expect("a thread");
+        // A sandbox beside sixty others may take some seconds to start.
+        let mut all = workers(Duration::from_secs(10));
         all.push(Arc::new(
             WasmRuntime::new(WasmConfig { instances_max: 64, ..WasmConfig::default() }).expect("address space"),
         ));
@@ -36,7 +40,12 @@ fn runtimes() -> &'static [Arc<dyn Runtime>] {
 
 /// Loads an executable at a level; `None` if this machine has not that level.
 fn load(level: Level, bytes: &[u8]) -> Option<Arc<dyn Program>> {
-    let runtime = runtimes().iter().find(|runtime| runtime.level() == level)?;
+    load_in(runtimes(), level, bytes)
+}
+
+/// Loads an executable at a level of these.
+fn load_in(runtimes: &[Arc<dyn Runtime>], level: Level, bytes: &[u8]) -> Option<Arc<dyn Program>> {
+    let runtime = runtimes.iter().find(|runtime| runtime.level() == level)?;
     match runtime.availability() {
         Availability::Ready => Some(runtime.load(&Artifact::new(level.artifact(), bytes)).expect("code that loads")),
         Availability::Missing(reason) => {

@@ -1,7 +1,7 @@
 //! Workers that break the protocol.
 
-use crate::{attacks, code, load};
-use procs::{Channel, Level, Limits, Manifest};
+use crate::{attacks, code, load_in, runtimes, workers};
+use procs::{Channel, Level, Limits, Manifest, Runtime};
 use procs_conformance::{Subject, engine};
 use statement::error::SqlError;
 use std::sync::Arc;
@@ -36,8 +36,14 @@ const ATTACKS: &[(&str, &[&str])] = &[
     ("nothing", &[]),
 ];
 
-fn attack(level: Level, channel: Channel, name: &str, states: &[&str]) -> Result<String, String> {
-    let Some(program) = load(level, &code().attacker(name)) else { return Ok("missing".to_owned()) };
+fn attack(
+    runtimes: &[Arc<dyn Runtime>],
+    level: Level,
+    channel: Channel,
+    name: &str,
+    states: &[&str],
+) -> Result<String, String> {
+    let Some(program) = load_in(runtimes, level, &code().attacker(name)) else { return Ok("missing".to_owned()) };
     let manifest = Arc::new(Manifest::parse("overtake 1\nentry any\n").map_err(|error| error.message().to_owned())?);
     let subject = Subject::new(level, channel, &program, &manifest);
     let limits = Limits { time: Some(Duration::from_millis(500)), ..Limits::default() };
@@ -62,10 +68,14 @@ fn attack(level: Level, channel: Channel, name: &str, states: &[&str]) -> Result
 #[test]
 fn a_broken_protocol_is_an_error() {
     let mut all = Vec::new();
+    // Code that is never ready is waited for as long as a start may take.
+    let impatient = workers(Duration::from_secs(2));
     for level in [Level::Process, Level::Container, Level::Gvisor, Level::Vm] {
         for channel in level.channels() {
             for (name, states) in ATTACKS {
-                all.push((*name, format!("{level} over {channel}"), attack(level, *channel, name, states)));
+                let runtimes = if *name == "never ready" { &impatient } else { runtimes() };
+                let told = attack(runtimes, level, *channel, name, states);
+                all.push((*name, format!("{level} over {channel}"), told));
             }
         }
     }
