@@ -1,15 +1,19 @@
-//! Time for which a side polls before it sleeps: longer where that was worth it, and none where it was not.
+//! Waits in which a side polls before it sleeps: all where that was worth it, and few where it was not.
 //!
 //! **Invariant:** waits that polling does not shorten cost almost nothing: after a failure, polling is left out of more
 //! and more waits.
+//!
+//! **Why two sides that answer at once find to polling:** while one of them sleeps, the other one waits for a wake-up
+//! (20 to 50 us) and for the answer. Its polling must outlast both, or it fails as long as the other side sleeps, and
+//! both sleep for ever. So it lasts [`TIME`]. Once one side polls, the other one waits for the answer alone.
 
 use crate::system;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Least and greatest time of polling, in microseconds.
-const TIME_US: (u32, u32) = (20, 50);
+/// Greatest time of polling within a wait.
+const TIME: Duration = Duration::from_micros(100);
 /// Least number of looks before a sleep. On a busy thread, one look takes as long as the turns of all others.
 const LOOKS_MIN: u32 = 4;
 /// Least and greatest number of waits without polling after one that was in vain.
@@ -46,7 +50,6 @@ pub(crate) fn count_wake() {
 /// Polling of one stream.
 #[derive(Debug)]
 pub(crate) struct Spin {
-    us: u32,
     /// Waits without polling that are left, and their number after the next failure.
     pause: (u32, u32),
     /// Present wait.
@@ -69,7 +72,7 @@ fn is_useful() -> bool {
 
 impl Spin {
     pub(crate) fn new() -> Spin {
-        Spin { us: TIME_US.0, pause: (0, PAUSE.0), wait: Wait::None }
+        Spin { pause: (0, PAUSE.0), wait: Wait::None }
     }
 
     /// Takes note of a look that has found nothing. Returns true if the caller should look again soon, and false if it
@@ -87,11 +90,10 @@ impl Spin {
                 true
             }
             Wait::Polling { since, looks } => {
-                if looks < LOOKS_MIN || since.elapsed() < Duration::from_micros(self.us.into()) {
+                if looks < LOOKS_MIN || since.elapsed() < TIME {
                     self.wait = Wait::Polling { since, looks: looks + 1 };
                     return true;
                 }
-                self.us = TIME_US.0;
                 self.pause = (self.pause.1, (2 * self.pause.1).min(PAUSE.1));
                 EMPTY_LOOKS.fetch_add(looks.into(), Relaxed);
                 self.wait = Wait::Sleeping;
@@ -109,7 +111,6 @@ impl Spin {
     /// Takes note of the end of a wait.
     pub(crate) fn is_over(&mut self) {
         if let Wait::Polling { looks, .. } = self.wait {
-            self.us = (2 * self.us).min(TIME_US.1);
             self.pause = (0, PAUSE.0);
             EMPTY_LOOKS.fetch_add(looks.into(), Relaxed);
         }
