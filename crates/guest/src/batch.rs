@@ -1,6 +1,6 @@
 //! Batches of calls.
 
-use crate::bytes::Reader;
+use crate::bytes::{Message, Reader};
 use crate::call::{
     Call, Executed, NoticeLevel, Queried, Statement, Table, put_delete, put_execute, put_get, put_notice, put_put,
     put_query, put_scan, read_executed, read_get, read_queried,
@@ -9,13 +9,14 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::row::{IntoRow, Row};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Calls that the database makes at once, in order: one crossing instead of one for each call.
 #[derive(Debug)]
 #[must_use = "`run` makes the calls"]
 pub struct Batch<'c, 'h> {
     call: &'c mut Call<'h>,
-    answers: Vec<AnswerKind>,
+    answers: Vec<Place>,
 }
 
 /// Place of an answer of type `T`, until the batch has run.
@@ -35,29 +36,35 @@ enum AnswerKind {
     Queried,
 }
 
-/// Answer to a call.
-#[derive(Debug)]
-enum Answer {
-    Row(Option<Row>),
-    Nothing,
-    Bool(bool),
-    Cursor(Cursor),
-    Executed(Executed),
-    Queried(Queried),
+/// Answer to a call: its kind, and where it begins.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    kind: AnswerKind,
+    begin: usize,
 }
 
-/// Answers to a batch of calls.
+/// Answers to a batch of calls. Each is read when the code takes it.
 #[derive(Debug)]
-pub struct Answers(Vec<Option<Answer>>);
+pub struct Answers {
+    message: Arc<[u8]>,
+    places: Vec<Place>,
+}
+
+/// Calls of a batch for which there is room from the beginning.
+const BATCH_CALLS: usize = 16;
 
 impl<'c, 'h> Batch<'c, 'h> {
     pub(crate) fn new(call: &'c mut Call<'h>) -> Batch<'c, 'h> {
         call.request.clear();
-        Batch { call, answers: Vec::new() }
+        Batch { call, answers: Vec::with_capacity(BATCH_CALLS) }
+    }
+
+    fn add(&mut self, kind: AnswerKind) {
+        self.answers.push(Place { kind, begin: 0 });
     }
 
     fn expect<T>(&mut self, kind: AnswerKind) -> Later<T> {
-        self.answers.push(kind);
+        self.add(kind);
         Later { at: self.answers.len() - 1, of: PhantomData }
     }
 
@@ -76,13 +83,13 @@ impl<'c, 'h> Batch<'c, 'h> {
     /// Adds [`Call::put`].
     pub fn put(&mut self, table: Table, row: impl IntoRow) {
         put_put(table, row, false, &mut self.call.request);
-        self.answers.push(AnswerKind::Nothing);
+        self.add(AnswerKind::Nothing);
     }
 
     /// Adds [`Call::insert`].
     pub fn insert(&mut self, table: Table, row: impl IntoRow) {
         put_put(table, row, true, &mut self.call.request);
-        self.answers.push(AnswerKind::Nothing);
+        self.add(AnswerKind::Nothing);
     }
 
     /// Adds [`Call::delete`].
@@ -118,7 +125,7 @@ impl<'c, 'h> Batch<'c, 'h> {
     /// Adds [`Call::notice`].
     pub fn notice(&mut self, level: NoticeLevel, message: &str) {
         put_notice(level, message, &mut self.call.request);
-        self.answers.push(AnswerKind::Nothing);
+        self.add(AnswerKind::Nothing);
     }
 
     /// Makes the calls, and returns their answers.
@@ -128,22 +135,43 @@ impl<'c, 'h> Batch<'c, 'h> {
     /// [`AREA_BYTES`](crate::AREA_BYTES).
     pub fn run(self) -> Result<Answers> {
         if self.answers.is_empty() {
-            return Ok(Answers(Vec::new()));
+            return Ok(Answers { message: Arc::default(), places: Vec::new() });
         }
-        let mut reader = self.call.exchange()?;
-        self.answers.into_iter().map(|kind| read(kind, &mut reader).map(Some)).collect::<Result<_>>().map(Answers)
+        let message = self.call.exchange_shared()?;
+        let mut places = self.answers;
+        let mut answers = Message::from(&message, 0);
+        for place in &mut places {
+            place.begin = answers.place();
+            skip(place.kind, &mut answers.reader)?;
+        }
+        Ok(Answers { message, places })
     }
 }
 
-fn read(kind: AnswerKind, reader: &mut Reader<'_>) -> Result<Answer> {
-    Ok(match kind {
-        AnswerKind::Get(columns) => Answer::Row(read_get(reader, columns)?),
-        AnswerKind::Nothing => Answer::Nothing,
-        AnswerKind::Bool => Answer::Bool(reader.bool()?),
-        AnswerKind::Cursor => Answer::Cursor(Cursor::numbered(reader.u32()?)),
-        AnswerKind::Executed => Answer::Executed(read_executed(reader)?),
-        AnswerKind::Queried => Answer::Queried(read_queried(reader)?),
-    })
+/// Passes over an answer.
+fn skip(kind: AnswerKind, reader: &mut Reader<'_>) -> Result<()> {
+    match kind {
+        AnswerKind::Get(columns) => {
+            if reader.bool()? {
+                reader.skip_all(columns)?;
+            }
+        }
+        AnswerKind::Nothing => {}
+        AnswerKind::Bool => drop(reader.bool()?),
+        AnswerKind::Cursor => drop(reader.u32()?),
+        AnswerKind::Executed => drop(read_executed(reader)?),
+        AnswerKind::Queried => {
+            reader.u64()?;
+            let (rows, columns) = (reader.u32()?, reader.u16()?);
+            for _ in 0..rows {
+                reader.skip_all(columns)?;
+            }
+            if !reader.bool()? {
+                reader.u32()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Answers {
@@ -152,37 +180,56 @@ impl Answers {
     /// # Errors
     /// `38000` for a call of another batch.
     pub fn take<T: FromAnswer>(&mut self, later: Later<T>) -> Result<T> {
-        let answer = self.0.get_mut(later.at).and_then(Option::take);
-        answer
-            .and_then(|answer| T::from_answer(OneAnswer(answer)))
-            .ok_or_else(|| Error::new("38000", "the answer belongs to another batch of calls"))
+        let place = self.places.get_mut(later.at).ok_or_else(other_batch)?;
+        let kind = std::mem::replace(&mut place.kind, AnswerKind::Nothing);
+        T::from_answer(OneAnswer { kind, message: Message::from(&self.message, place.begin) })?.ok_or_else(other_batch)
     }
+}
+
+#[cold]
+fn other_batch() -> Error {
+    Error::new("38000", "the answer belongs to another batch of calls")
 }
 
 /// Answer to one call.
 #[derive(Debug)]
-pub struct OneAnswer(Answer);
+pub struct OneAnswer<'a> {
+    kind: AnswerKind,
+    message: Message<'a>,
+}
 
 /// Type of answers. Only this crate implements it.
 pub trait FromAnswer: Sized {
     /// Returns the answer, if it is of this type.
-    fn from_answer(answer: OneAnswer) -> Option<Self>;
+    ///
+    /// # Errors
+    /// `39000`
+    fn from_answer(answer: OneAnswer<'_>) -> Result<Option<Self>>;
 }
 
 macro_rules! answers {
-    ($($variant:ident => $of:ty;)*) => {
+    ($($kind:pat, $message:ident => $of:ty, $read:expr;)*) => {
         $(impl FromAnswer for $of {
-            fn from_answer(answer: OneAnswer) -> Option<$of> {
-                if let Answer::$variant(answer) = answer.0 { Some(answer) } else { None }
+            fn from_answer(answer: OneAnswer<'_>) -> Result<Option<$of>> {
+                let OneAnswer { kind, message: mut $message } = answer;
+                if let $kind = kind { $read.map(Some) } else { Ok(None) }
             }
         })*
     };
 }
 
+impl FromAnswer for Option<Row> {
+    fn from_answer(mut answer: OneAnswer<'_>) -> Result<Option<Option<Row>>> {
+        match answer.kind {
+            AnswerKind::Get(columns) => read_get(&mut answer.message, columns).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
 answers! {
-    Row => Option<Row>;
-    Bool => bool;
-    Cursor => Cursor;
-    Executed => Executed;
-    Queried => Queried;
+    AnswerKind::Bool, message => bool, message.reader.bool();
+    AnswerKind::Cursor, message => Cursor, message.reader.u32().map(Cursor::numbered);
+    AnswerKind::Executed, message => Executed, read_executed(&mut message.reader);
+    AnswerKind::Queried, message => Queried, read_queried(&mut message);
 }

@@ -1,11 +1,12 @@
 //! Calls of the database.
 
 use crate::batch::Batch;
-use crate::bytes::{Reader, check_fits, code, put_bytes, shortened};
+use crate::bytes::{Message, Reader, check_fits, code, put_bytes, shortened};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::row::{FromRow, IntoRow, Row, Rows, ValueSink};
 use crate::value::FromValue;
+use std::sync::Arc;
 
 /// Greatest number of bytes of emitted rows that are sent together, unless one row has more.
 const EMIT_BYTES: usize = 64 << 10;
@@ -71,6 +72,11 @@ const REQUEST_BYTES: usize = 256;
 
 /// Database at the other end of a channel.
 pub trait Host {
+    /// Returns the room for requests and for the result of one invocation.
+    fn room(&mut self) -> Vec<u8> {
+        Vec::with_capacity(REQUEST_BYTES)
+    }
+
     /// Sends a batch of calls, and returns the answers.
     ///
     /// # Errors
@@ -97,7 +103,8 @@ impl std::fmt::Debug for Call<'_> {
 
 impl<'h> Call<'h> {
     pub(crate) fn new(host: &'h mut dyn Host) -> Call<'h> {
-        Call { host, request: Vec::with_capacity(REQUEST_BYTES), arguments: Row::default(), emitted: Rows::default() }
+        let request = host.room();
+        Call { host, request, arguments: Row::default(), emitted: Rows::default() }
     }
 
     /// Reads all arguments, as a tuple or as one value.
@@ -128,6 +135,11 @@ impl<'h> Call<'h> {
         Ok(Reader::new(answer))
     }
 
+    /// Sends the request, and returns the answers in memory that rows can share.
+    pub(crate) fn exchange_shared(&mut self) -> Result<Arc<[u8]>> {
+        self.exchange().map(|answer| Arc::from(answer.rest()))
+    }
+
     /// Begins a request that consists of one call.
     pub(crate) fn begin(&mut self, code: u8) -> &mut Vec<u8> {
         self.request.clear();
@@ -148,7 +160,8 @@ impl<'h> Call<'h> {
     fn get_row(&mut self, table: Table, key: impl IntoRow, locks: bool) -> Result<Option<Row>> {
         self.request.clear();
         put_get(table, key, locks, &mut self.request);
-        read_get(&mut self.exchange()?, table.columns)
+        let mut answer = self.exchange()?;
+        Ok(answer.bool()?.then(|| Row::of(answer.rest(), table.columns)))
     }
 
     /// Inserts a row, or updates the row with its key. `row` has the columns of the table in the manifest.
@@ -202,7 +215,8 @@ impl<'h> Call<'h> {
     pub fn query(&mut self, statement: Statement, parameters: impl IntoRow) -> Result<Vec<Row>> {
         self.request.clear();
         put_query(statement, parameters, &mut self.request);
-        let Queried { count: _, mut rows, rest } = read_queried(&mut self.exchange()?)?;
+        let answer = self.exchange_shared()?;
+        let Queried { count: _, mut rows, rest } = read_queried(&mut Message::from(&answer, 0))?;
         if let Some(cursor) = rest {
             for row in cursor.rows(self) {
                 rows.push(row?);
@@ -266,8 +280,8 @@ impl<'h> Call<'h> {
 }
 
 fn put_table(code: u8, flag: bool, table: Table, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[code, u8::from(flag)]);
-    out.extend_from_slice(&table.number.to_le_bytes());
+    let [low, high] = table.number.to_le_bytes();
+    out.extend_from_slice(&[code, u8::from(flag), low, high]);
 }
 
 pub(crate) fn put_get(table: Table, key: impl IntoRow, locks: bool, out: &mut Vec<u8>) {
@@ -322,14 +336,14 @@ pub(crate) fn put_notice(level: NoticeLevel, message: &str, out: &mut Vec<u8>) {
     put_bytes(shortened(message).as_bytes(), out);
 }
 
-pub(crate) fn read_get(answer: &mut Reader<'_>, columns: u16) -> Result<Option<Row>> {
-    if answer.bool()? { Ok(Some(Row::from(answer.values(columns)?))) } else { Ok(None) }
+pub(crate) fn read_get(answer: &mut Message<'_>, columns: u16) -> Result<Option<Row>> {
+    if answer.reader.bool()? { answer.row(columns).map(Some) } else { Ok(None) }
 }
 
-pub(crate) fn read_queried(answer: &mut Reader<'_>) -> Result<Queried> {
-    let count = answer.u64()?;
+pub(crate) fn read_queried(answer: &mut Message<'_>) -> Result<Queried> {
+    let count = answer.reader.u64()?;
     let rows = answer.rows()?;
-    let rest = if answer.bool()? { None } else { Some(Cursor::numbered(answer.u32()?)) };
+    let rest = if answer.reader.bool()? { None } else { Some(Cursor::numbered(answer.reader.u32()?)) };
     Ok(Queried { count, rows, rest })
 }
 

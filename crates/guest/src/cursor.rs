@@ -1,6 +1,6 @@
 //! Cursors over rows.
 
-use crate::bytes::code;
+use crate::bytes::{Message, code};
 use crate::call::Call;
 use crate::error::Result;
 use crate::row::Row;
@@ -32,9 +32,10 @@ impl Cursor {
             let request = call.begin(code::NEXT);
             request.extend_from_slice(&self.number.to_le_bytes());
             request.extend_from_slice(&FETCH_ROWS.to_le_bytes());
-            let mut answer = call.exchange()?;
-            self.fetched.extend(answer.rows::<Row>()?);
-            self.is_over = answer.bool()?;
+            let answer = call.exchange_shared()?;
+            let mut answer = Message::from(&answer, 0);
+            self.fetched.extend(answer.rows()?);
+            self.is_over = answer.reader.bool()?;
         }
         Ok(self.fetched.pop_front())
     }

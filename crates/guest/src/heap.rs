@@ -1,15 +1,18 @@
-//! Allocator of WebAssembly modules: lists of free blocks, one for each size.
+//! Allocator of WebAssembly modules: lists of free blocks, one for each size, and the exchange area.
 //!
 //! An invocation makes some dozens of small values, each used for a moment. Taking one from a list is a tenth of the
 //! work of the general allocator, which provides the blocks.
 //!
 //! **Invariant:** a block belongs to its list's size for as long as the module lives, and is either in its list or in
-//! use. A module has one thread.
+//! use. The exchange area is a block that is never free, whoever gives it back. A module has one thread.
 #![allow(unsafe_code)]
 
+use crate::bytes::AREA_BYTES;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Size of the smallest blocks in bytes, and alignment of all.
 const LEAST: usize = 16;
@@ -24,6 +27,22 @@ unsafe impl Sync for Heap {}
 
 #[global_allocator]
 static HEAP: Heap = Heap(UnsafeCell::new([ptr::null_mut(); SIZES]));
+
+/// Exchange area; null until somebody asks for it.
+static AREA: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// Returns the exchange area, a block for a vector of [`AREA_BYTES`] bytes.
+pub(crate) fn area() -> *mut u8 {
+    let area = AREA.load(Relaxed);
+    if area.is_null() { make_area() } else { area }
+}
+
+#[cold]
+fn make_area() -> *mut u8 {
+    let area = ManuallyDrop::new(Vec::<u8>::with_capacity(AREA_BYTES)).as_mut_ptr();
+    AREA.store(area, Relaxed);
+    area
+}
 
 /// Returns the list for a layout; `None` if the general allocator has to do it.
 fn list_of(layout: Layout) -> Option<usize> {
@@ -69,6 +88,9 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let Some(list) = list_of(layout) else {
+            if block == AREA.load(Relaxed) {
+                return;
+            }
             // SAFETY: a block of this layout came from the general allocator, with the same layout.
             return unsafe { System.dealloc(block, layout) };
         };
@@ -86,9 +108,9 @@ unsafe impl GlobalAlloc for Heap {
         match (list_of(layout), list_of(new)) {
             (Some(old), Some(new)) if old == new => block,
             // SAFETY: both belong to the general allocator.
-            (None, None) => unsafe { System.realloc(block, layout, size) },
+            (None, None) if block != AREA.load(Relaxed) => unsafe { System.realloc(block, layout, size) },
             // SAFETY: two blocks that do not overlap, each of its layout; the old one is not used any more.
-            (Some(_), _) | (None, Some(_)) => unsafe {
+            (Some(_) | None, _) => unsafe {
                 let moved = self.alloc(new);
                 if !moved.is_null() {
                     ptr::copy_nonoverlapping(block, moved, layout.size().min(size));

@@ -1,9 +1,10 @@
 //! Modules: entries, and how the server runs them.
 
-use crate::bytes::{Reader, put_raise};
+use crate::bytes::{Message, Reader, put_raise};
 use crate::call::{Call, Host};
 use crate::error::{Error, Result};
-use crate::row::{IntoRow, Row, Rows};
+use crate::row::{IntoRow, Row, Rows, put_single};
+use std::sync::Arc;
 
 /// Module of stored code. [`module!`](crate::module!) implements it.
 pub trait Module {
@@ -21,8 +22,41 @@ pub trait Module {
 #[derive(Debug)]
 pub struct Invocation<'h> {
     call: Call<'h>,
-    rows: Vec<Row>,
+    arguments: Arguments,
     result: Rows,
+    /// True if the result is where requests were.
+    is_written: bool,
+}
+
+/// Rows of arguments in the message that has brought them.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    message: Arc<[u8]>,
+    count: u32,
+    columns: u16,
+    begin: usize,
+}
+
+impl Arguments {
+    /// Reads the head of the rows.
+    ///
+    /// # Errors
+    /// `39000`
+    pub(crate) fn read(bytes: &[u8]) -> Result<Arguments> {
+        let mut reader = Reader::new(bytes);
+        let (count, columns) = (reader.u32()?, reader.u16()?);
+        Ok(Arguments { message: Arc::from(bytes), count, columns, begin: bytes.len() - reader.rest().len() })
+    }
+
+    /// Returns the only row, if there is one. Nothing is behind it, so its end need not be found.
+    #[inline]
+    fn single(&self) -> Option<Row> {
+        (self.count == 1).then(|| Row::within(&self.message, self.begin, self.columns))
+    }
+
+    fn rows(&self) -> Result<Vec<Row>> {
+        Message::from(&self.message, self.begin).rows_of(self.count, self.columns)
+    }
 }
 
 impl Invocation<'_> {
@@ -31,7 +65,17 @@ impl Invocation<'_> {
     /// # Errors
     /// Those of the entry.
     pub fn each<R: IntoRow>(&mut self, entry: impl Fn(&mut Call<'_>) -> Result<R>) -> Result<()> {
-        for row in std::mem::take(&mut self.rows) {
+        if let Some(row) = self.arguments.single() {
+            self.call.arguments = row;
+            let row = entry(&mut self.call)?;
+            // Emitted rows that are not sent yet go first.
+            if self.call.emitted().is_empty() {
+                self.is_written = put_single(row, &mut self.call.request)?;
+                return Ok(());
+            }
+            return self.result.push(row);
+        }
+        for row in self.arguments.rows()? {
             self.call.arguments = row;
             let row = entry(&mut self.call)?;
             self.result.push(row)?;
@@ -44,12 +88,15 @@ impl Invocation<'_> {
     /// # Errors
     /// Those of the entry.
     pub fn whole<R: IntoRow>(&mut self, entry: impl Fn(&mut Call<'_>, &[Row]) -> Result<Vec<R>>) -> Result<()> {
-        let rows = std::mem::take(&mut self.rows);
+        let rows = self.arguments.rows()?;
         entry(&mut self.call, &rows)?.into_iter().try_for_each(|row| self.result.push(row))
     }
 
     /// Returns the bytes of the result.
     fn finish(mut self) -> Result<Vec<u8>> {
+        if self.is_written {
+            return Ok(self.call.request);
+        }
         // Emitted rows that are not sent yet need no call if the entry has no other result.
         let rows = match self.result.is_empty() {
             true => std::mem::take(self.call.emitted()),
@@ -74,20 +121,12 @@ pub fn no_entry(entry: u32) -> Result<()> {
     Err(Error::new("39000", format!("the module has no entry {entry}")))
 }
 
-/// Reads the bytes of arguments.
-///
-/// # Errors
-/// `39000`
-pub(crate) fn arguments(bytes: &[u8]) -> Result<Vec<Row>> {
-    Reader::new(bytes).rows()
-}
-
 /// Runs an entry with these rows of arguments. Returns the bytes of the result.
 ///
 /// # Errors
 /// Those of the entry, after the database knows them.
-pub(crate) fn invoke<M: Module>(host: &mut dyn Host, entry: u32, arguments: Result<Vec<Row>>) -> Result<Vec<u8>> {
-    let error = match arguments.and_then(|rows| invoke_unraised::<M>(host, entry, rows)) {
+pub(crate) fn invoke<M: Module>(host: &mut dyn Host, entry: u32, arguments: Result<Arguments>) -> Result<Vec<u8>> {
+    let error = match arguments.and_then(|arguments| invoke_unraised::<M>(host, entry, arguments)) {
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
@@ -105,8 +144,8 @@ pub(crate) fn raise(host: &mut dyn Host, error: &Error) -> Result<()> {
     Ok(())
 }
 
-fn invoke_unraised<M: Module>(host: &mut dyn Host, entry: u32, rows: Vec<Row>) -> Result<Vec<u8>> {
-    let mut invocation = Invocation { call: Call::new(host), rows, result: Rows::default() };
+fn invoke_unraised<M: Module>(host: &mut dyn Host, entry: u32, arguments: Arguments) -> Result<Vec<u8>> {
+    let mut invocation = Invocation { call: Call::new(host), arguments, result: Rows::default(), is_written: false };
     M::run(entry, &mut invocation)?;
     invocation.finish()
 }

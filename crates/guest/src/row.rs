@@ -1,26 +1,69 @@
 //! Rows of values.
 
-use crate::bytes::{check_fits, put_value};
+use crate::bytes::{Reader, check_fits, put_value};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::value::{Date, FromValue, Time, Timestamp, Uuid, Value};
+use std::fmt;
 use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 /// Row of values.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row(Vec<Value>);
+///
+/// A row of the server is the bytes of its message, until somebody wants all values: most code wants some, and as its own
+/// types.
+///
+/// **Invariant:** without values, the message has those of all columns from `begin` on.
+#[derive(Clone, Default)]
+pub struct Row {
+    message: Option<Arc<[u8]>>,
+    begin: usize,
+    columns: u16,
+    values: OnceLock<Vec<Value>>,
+}
 
 impl Row {
+    /// Returns a row of a message, which others share.
+    pub(crate) fn within(message: &Arc<[u8]>, begin: usize, columns: u16) -> Row {
+        Row { message: Some(Arc::clone(message)), begin, columns, values: OnceLock::new() }
+    }
+
+    /// Returns a row of these bytes.
+    pub(crate) fn of(bytes: &[u8], columns: u16) -> Row {
+        Row { message: Some(Arc::from(bytes)), begin: 0, columns, values: OnceLock::new() }
+    }
+
+    /// Returns a reader of the values; `None` for a row that has them already.
+    #[inline]
+    fn reader(&self) -> Option<Reader<'_>> {
+        match (&self.message, self.values.get()) {
+            (Some(message), None) => message.get(self.begin..).map(Reader::new),
+            _ => None,
+        }
+    }
+
+    /// Returns a reader of the columns one by one.
+    #[inline]
+    fn columns(&self) -> Columns<'_> {
+        Columns { row: self, reader: self.reader(), next: 0 }
+    }
+
     /// Reads the value of a column; the first is 0. Errors count columns as PostgreSQL's do, from 1.
     ///
     /// # Errors
     /// Those of [`FromValue`]; `42703` if the row has fewer columns.
+    #[inline]
     pub fn get<T: FromValue>(&self, column: usize) -> Result<T> {
-        let number = column.saturating_add(1);
-        let value = self.0.get(column).ok_or_else(|| {
-            Error::new("42703", format!("column {number} of a row that has {} columns", self.0.len()))
-        })?;
-        T::from_value(value).map_err(|error| error.detail(format!("It is the value of column {number}.")))
+        if let Some(mut reader) = self.reader()
+            && column < usize::from(self.columns)
+        {
+            for _ in 0..column {
+                reader.skip()?;
+            }
+            return T::read(&mut reader).map_err(|error| at_column(error, column));
+        }
+        let value = self.deref().get(column).ok_or_else(|| no_column(column, self.len()))?;
+        T::from_value(value).map_err(|error| at_column(error, column))
     }
 
     /// Reads all values, as a tuple or as one value.
@@ -33,21 +76,71 @@ impl Row {
 
     /// Returns the values.
     pub fn into_values(self) -> Vec<Value> {
-        self.0
+        let _ = self.deref();
+        self.values.into_inner().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Row").field(&self.deref()).finish()
+    }
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Row) -> bool {
+        self.deref() == other.deref()
     }
 }
 
 impl From<Vec<Value>> for Row {
     fn from(values: Vec<Value>) -> Row {
-        Row(values)
+        Row { values: OnceLock::from(values), ..Row::default() }
     }
 }
 
 impl Deref for Row {
     type Target = [Value];
 
+    /// Returns the values.
+    ///
+    /// # Panics
+    /// If the server has broken the protocol.
     fn deref(&self) -> &[Value] {
-        &self.0
+        self.values.get_or_init(|| {
+            let message = self.message.as_deref().and_then(|message| message.get(self.begin..));
+            Reader::new(message.unwrap_or_default()).values(self.columns).expect("the server keeps to the protocol")
+        })
+    }
+}
+
+#[cold]
+fn no_column(column: usize, columns: usize) -> Error {
+    let number = column.saturating_add(1);
+    Error::new("42703", format!("column {number} of a row that has {columns} columns"))
+}
+
+#[cold]
+fn at_column(error: Error, column: usize) -> Error {
+    error.detail(format!("It is the value of column {}.", column.saturating_add(1)))
+}
+
+/// Columns of a row, from the first to the last.
+struct Columns<'a> {
+    row: &'a Row,
+    reader: Option<Reader<'a>>,
+    next: usize,
+}
+
+impl Columns<'_> {
+    #[inline]
+    fn read<T: FromValue>(&mut self) -> Result<T> {
+        let column = self.next;
+        self.next += 1;
+        match &mut self.reader {
+            Some(reader) => T::read(reader).map_err(|error| at_column(error, column)),
+            None => self.row.get(column),
+        }
     }
 }
 
@@ -60,11 +153,15 @@ pub trait FromRow: Sized {
     fn from_row(row: &Row) -> Result<Self>;
 }
 
+#[inline]
 fn check_width(row: &Row, width: usize) -> Result<()> {
-    if row.len() == width {
-        return Ok(());
-    }
-    Err(Error::new("42703", format!("a row of {} values is read as {width}", row.len())))
+    let columns = if row.message.is_some() { usize::from(row.columns) } else { row.len() };
+    if columns == width { Ok(()) } else { Err(other_width(columns, width)) }
+}
+
+#[cold]
+fn other_width(columns: usize, width: usize) -> Error {
+    Error::new("42703", format!("a row of {columns} values is read as {width}"))
 }
 
 /// Receiver of the values of a row.
@@ -80,6 +177,7 @@ impl<'a> ValueSink<'a> {
     }
 
     /// Adds a value.
+    #[inline]
     pub fn put(&mut self, value: &Value) {
         put_value(value, self.out);
         self.count = self.count.saturating_add(1);
@@ -134,13 +232,13 @@ impl IntoRow for &Vec<Value> {
 
 impl IntoRow for Row {
     fn into_row(self, sink: &mut ValueSink<'_>) {
-        self.0.into_row(sink);
+        self.deref().into_row(sink);
     }
 }
 
 impl IntoRow for &Row {
     fn into_row(self, sink: &mut ValueSink<'_>) {
-        self.0.as_slice().into_row(sink);
+        self.deref().into_row(sink);
     }
 }
 
@@ -153,12 +251,14 @@ impl<T: Into<Value>> IntoRow for Option<T> {
 macro_rules! single_values {
     ($($single:ty),*) => {
         $(impl IntoRow for $single {
+            #[inline]
             fn into_row(self, sink: &mut ValueSink<'_>) {
                 sink.put(&self.into());
             }
         }
 
         impl FromRow for $single {
+            #[inline]
             fn from_row(row: &Row) -> Result<$single> {
                 check_width(row, 1)?;
                 row.get(0)
@@ -206,8 +306,8 @@ macro_rules! tuples {
         impl<$($name: FromValue),+> FromRow for ($($name,)+) {
             fn from_row(row: &Row) -> Result<($($name,)+)> {
                 check_width(row, $count)?;
-                let mut columns = 0..$count;
-                Ok(($(row.get::<$name>(columns.next().unwrap_or_default())?,)+))
+                let mut columns = row.columns();
+                Ok(($(columns.read::<$name>()?,)+))
             }
         }
     };
@@ -234,6 +334,21 @@ macro_rules! values {
     };
 }
 
+/// Writes a result of one row in place of what `out` holds. Returns false for a row without columns, which is none.
+#[inline]
+pub(crate) fn put_single(row: impl IntoRow, out: &mut Vec<u8>) -> Result<bool> {
+    out.clear();
+    out.extend_from_slice(&[1, 0, 0, 0, 0, 0]);
+    let mut sink = ValueSink::new(out);
+    row.into_row(&mut sink);
+    let width = sink.count();
+    if let Some(place) = out.get_mut(4..6) {
+        place.copy_from_slice(&width.to_le_bytes());
+    }
+    check_fits(out.len(), "a result")?;
+    Ok(width != 0)
+}
+
 /// Bytes of rows for which there is room from the first one on.
 const ROWS_BYTES: usize = 64;
 
@@ -249,7 +364,7 @@ impl Rows {
     /// Adds a row. One without columns is none.
     pub(crate) fn push(&mut self, row: impl IntoRow) -> Result<()> {
         if self.bytes.capacity() == 0 {
-            self.bytes.reserve(ROWS_BYTES);
+            self.bytes = Vec::with_capacity(ROWS_BYTES);
         }
         let mut sink = ValueSink::new(&mut self.bytes);
         row.into_row(&mut sink);
@@ -306,7 +421,7 @@ mod tests {
 
     #[test]
     fn errors_count_columns_from_one() {
-        let row = Row(vec![Value::Int(1), Value::Text("a".to_owned())]);
+        let row = Row::from(vec![Value::Int(1), Value::Text("a".to_owned())]);
         let error = row.get::<i64>(1).expect_err("a text");
         let text = format!("{error:?}");
         assert!(text.contains("It is the value of column 2."), "{text}");

@@ -1,5 +1,6 @@
 //! SQL values, and their conversions from and to those of Rust.
 
+use crate::bytes::Reader;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 
@@ -87,8 +88,16 @@ pub trait FromValue: Sized {
     /// # Errors
     /// `22004` for NULL, `42804` for a value of another type, `22003` for a number that does not fit.
     fn from_value(value: &Value) -> Result<Self>;
+
+    /// Reads the value from the bytes of a message, with the same result. Only this crate can do it without the value.
+    #[doc(hidden)]
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Self::from_value(&reader.value()?)
+    }
 }
 
+#[cold]
 fn mismatch<T>(value: &Value, wanted: &str) -> Result<T> {
     match value {
         Value::Null => Err(Error::new("22004", format!("{wanted} is expected instead of NULL"))),
@@ -101,6 +110,14 @@ impl<T: FromValue> FromValue for Array<T> {
         match value {
             Value::Array(items) => items.iter().map(T::from_value).collect::<Result<_>>().map(Array),
             other => mismatch(other, "an array"),
+        }
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Array<T>> {
+        match reader.items() {
+            Some(count) => reader.many(count, T::read).map(Array),
+            None => Array::from_value(&reader.value()?),
         }
     }
 }
@@ -120,6 +137,11 @@ impl FromValue for Value {
 impl<T: FromValue> FromValue for Option<T> {
     fn from_value(value: &Value) -> Result<Option<T>> {
         if value.is_null() { Ok(None) } else { T::from_value(value).map(Some) }
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Option<T>> {
+        if reader.null().is_some() { Ok(None) } else { T::read(reader).map(Some) }
     }
 }
 
@@ -142,6 +164,14 @@ impl FromValue for Decimal {
             other => mismatch(other, "a decimal number"),
         }
     }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Decimal> {
+        match reader.decimal() {
+            Some(value) => Ok(value),
+            None => Decimal::from_value(&reader.value()?),
+        }
+    }
 }
 
 impl FromValue for String {
@@ -151,6 +181,18 @@ impl FromValue for String {
             other => mismatch(other, "a text"),
         }
     }
+
+    fn read(reader: &mut Reader<'_>) -> Result<String> {
+        match reader.value()? {
+            Value::Text(value) | Value::Literal(value) => Ok(value),
+            other => mismatch(&other, "a text"),
+        }
+    }
+}
+
+#[cold]
+fn out_of_range(value: i64, of: &str) -> Error {
+    Error::new("22003", format!("{value} is out of the range of {of}"))
 }
 
 macro_rules! integers {
@@ -158,10 +200,20 @@ macro_rules! integers {
         $(impl FromValue for $integer {
             fn from_value(value: &Value) -> Result<$integer> {
                 match value {
-                    Value::Int(value) => <$integer>::try_from(*value).map_err(|_| {
-                        Error::new("22003", format!("{value} is out of the range of {}", stringify!($integer)))
-                    }),
+                    Value::Int(value) => {
+                        <$integer>::try_from(*value).map_err(|_| out_of_range(*value, stringify!($integer)))
+                    }
                     other => mismatch(other, "an integer"),
+                }
+            }
+
+            #[inline]
+            fn read(reader: &mut Reader<'_>) -> Result<$integer> {
+                match reader.int() {
+                    Some(value) => {
+                        <$integer>::try_from(value).map_err(|_| out_of_range(value, stringify!($integer)))
+                    }
+                    None => <$integer>::from_value(&reader.value()?),
                 }
             }
         })*

@@ -54,8 +54,8 @@ mod exported {
     use crate::bytes::AREA_BYTES;
     use crate::call::Host;
     use crate::error::{Error, Result};
+    use crate::heap;
     use crate::module::{self, Module};
-    use std::cell::UnsafeCell;
     use std::sync::Once;
 
     #[link(wasm_import_module = "overtake")]
@@ -64,17 +64,11 @@ mod exported {
         safe fn overtake_call(len: i32) -> i32;
     }
 
-    struct Area(UnsafeCell<[u8; AREA_BYTES]>);
-
-    // SAFETY: the module has one thread.
-    unsafe impl Sync for Area {}
-
-    static AREA: Area = Area(UnsafeCell::new([0; AREA_BYTES]));
     static HOOK: Once = Once::new();
 
     /// Returns the address of the exchange area.
     pub fn area() -> i32 {
-        AREA.0.get() as usize as i32
+        heap::area() as usize as i32
     }
 
     /// Returns the first bytes of the area.
@@ -85,14 +79,18 @@ mod exported {
         let len = usize::try_from(len).unwrap_or(0).min(AREA_BYTES);
         // SAFETY: the bytes lie within the area. Until the next write or call nobody changes them: the server is not
         // running.
-        unsafe { std::slice::from_raw_parts(AREA.0.get().cast::<u8>(), len) }
+        unsafe { std::slice::from_raw_parts(heap::area(), len) }
     }
 
-    /// Writes bytes into the area. Returns their number.
+    /// Writes bytes into the area, unless they are there already. Returns their number.
+    #[inline]
     fn write(bytes: &[u8]) -> i32 {
-        let len = bytes.len().min(AREA_BYTES);
-        // SAFETY: the bytes fit the area, no reference to it is used any more, and the server is not running.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), AREA.0.get().cast::<u8>(), len) };
+        let (len, area) = (bytes.len().min(AREA_BYTES), heap::area());
+        if bytes.as_ptr() != area {
+            // SAFETY: the bytes fit the area, and are in another block; no reference to the area is used any more, and the
+            // server is not running.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), area, len) };
+        }
         len as i32
     }
 
@@ -100,6 +98,14 @@ mod exported {
     struct Importer;
 
     impl Host for Importer {
+        fn room(&mut self) -> Vec<u8> {
+            // SAFETY: the area is a block of the allocator for so many bytes, and the allocator keeps it when the vector
+            // ends or moves. An invocation asks for one vector, which it clears before it writes a request: what it has
+            // read of the area before is not used any more.
+            unsafe { Vec::from_raw_parts(heap::area(), 0, AREA_BYTES) }
+        }
+
+        #[inline]
         fn exchange(&mut self, request: &[u8]) -> Result<&[u8]> {
             // The server does not return after an error of a call: it drops the module.
             let len = overtake_call(write(request));
@@ -120,7 +126,7 @@ mod exported {
             }));
         });
         // SAFETY: the arguments are read before the first call.
-        let arguments = module::arguments(unsafe { read(len) });
+        let arguments = module::Arguments::read(unsafe { read(len) });
         match module::invoke::<M>(&mut Importer, entry as u32, arguments) {
             Ok(result) => write(&result),
             Err(_) => -1,

@@ -3,8 +3,7 @@
 use crate::bytes::{AREA_BYTES, shortened};
 use crate::call::Host;
 use crate::error::{Error, Result};
-use crate::module::{Module, arguments, invoke};
-use crate::row::Row;
+use crate::module::{Arguments, Module, invoke};
 use crate::shared::{Shared, socket};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -160,7 +159,7 @@ fn serve<M: Module>(mut link: Link) -> io::Result<()> {
         if kind != kind::INVOKE {
             return Err(io::Error::other(format!("message {kind} instead of an invocation")));
         }
-        let arguments = arguments(contents);
+        let arguments = Arguments::read(contents);
         match run::<M>(&mut link, entry, arguments) {
             Ok(result) => link.send(kind::RETURN, &result)?,
             Err(message) => link.send(kind::FAIL, shortened(&message).as_bytes())?,
@@ -170,7 +169,7 @@ fn serve<M: Module>(mut link: Link) -> io::Result<()> {
 }
 
 /// Runs an entry. A panic is an error with its message.
-fn run<M: Module>(link: &mut Link, entry: u32, arguments: Result<Vec<Row>>) -> std::result::Result<Vec<u8>, String> {
+fn run<M: Module>(link: &mut Link, entry: u32, arguments: Result<Arguments>) -> std::result::Result<Vec<u8>, String> {
     let mut server = Server { link, end: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| invoke::<M>(&mut server, entry, arguments)));
     match (outcome, server.end) {

@@ -2,7 +2,7 @@
 
 use crate::lent::Lent;
 use procs::ends::{self, Deadline};
-use procs::wire::{self, AREA_BYTES};
+use procs::wire::{self, AREA_BYTES, ServeRoom};
 use statement::error::{SqlError, SqlResult};
 use statement::pulse;
 use wasmtime::{Caller, Memory, ResourceLimiter, Result, UpdateDeadline};
@@ -21,6 +21,7 @@ pub(crate) struct StoreState {
     pub(crate) area: usize,
     /// Bytes on their way to the guest.
     pub(crate) answer: Vec<u8>,
+    room: ServeRoom,
     pub(crate) deadline: Option<Deadline>,
     /// Greatest memory in bytes.
     pub(crate) memory_max: u64,
@@ -29,7 +30,8 @@ pub(crate) struct StoreState {
 impl StoreState {
     pub(crate) fn new(memory_max: u64) -> StoreState {
         let (lent, error, memory, area) = (Lent::none(), None, None, 0);
-        StoreState { lent, error, memory, area, answer: Vec::new(), deadline: None, memory_max }
+        let (answer, room) = (Vec::new(), ServeRoom::default());
+        StoreState { lent, error, memory, area, answer, room, deadline: None, memory_max }
     }
 
     /// Notes the error with which the code ends. Returns one for wasmtime.
@@ -88,8 +90,8 @@ fn answer(bytes: &mut [u8], state: &mut StoreState, len: i32) -> SqlResult<i32> 
     let len = usize::try_from(len).ok().filter(|len| *len <= AREA_BYTES);
     let request = len.and_then(|len| bytes.get(state.area..state.area + len));
     let request = request.ok_or_else(|| procs::format::garbled("the length of a request"))?;
-    let answer = &mut state.answer;
-    let served = state.lent.with(|engine| wire::serve(engine, request, answer));
+    let StoreState { lent, answer, room, .. } = &mut *state;
+    let served = lent.with(|engine| wire::serve_within(engine, request, answer, room));
     served.unwrap_or_else(|| Err(procs::format::garbled("a call outside of an invocation")))?;
     put(bytes, state.area, &state.answer)
 }

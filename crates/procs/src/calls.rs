@@ -56,6 +56,18 @@ pub type EachRow<'a> = dyn FnMut(&[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
 /// Receiver of a row with the types of its columns. It leaves the row to the next receiver by returning `Break`.
 pub type EachTypedRow<'a> = dyn FnMut(&[SqlType], &[Datum]) -> SqlResult<ControlFlow<()>> + 'a;
 
+/// Receiver of types.
+pub type EachTypes<'a> = dyn FnMut(&[SqlType]) -> SqlResult<()> + 'a;
+
+/// Thing whose types code asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of the calls")]
+pub enum TypesOf {
+    Key(TableHandle),
+    Columns(TableHandle),
+    Parameters(StatementHandle),
+}
+
 /// Call of a batch that is about to be made.
 #[derive(Clone, Debug)]
 pub struct ComingCall {
@@ -112,6 +124,16 @@ pub trait EngineCalls {
     /// Returns the types of a cursor's columns.
     fn cursor_columns(&mut self, cursor: CursorHandle) -> SqlResult<Arc<[SqlType]>>;
 
+    /// Passes types to `each`: those that [`EngineCalls::key`] and the like return, but nobody has to count who has them.
+    fn with_types(&mut self, of: TypesOf, each: &mut EachTypes<'_>) -> SqlResult<()> {
+        let types = match of {
+            TypesOf::Key(table) => self.key(table)?,
+            TypesOf::Columns(table) => self.columns(table)?,
+            TypesOf::Parameters(statement) => self.parameters(statement)?,
+        };
+        each(&types)
+    }
+
     /// Takes notice of calls that are about to be made, and may ask for the memory that they will need. A hint: it fails
     /// never, reads nothing, and promises nothing about the calls.
     fn foresee(&mut self, calls: &[ComingCall], values: &[Datum]) {
@@ -121,6 +143,18 @@ pub trait EngineCalls {
     /// Passes the row with this key to `each`, if there is one; with `locks`, after it is locked as `FOR UPDATE` does.
     /// Returns true if there is a row.
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool>;
+
+    /// Does what [`EngineCalls::get`] does, and passes the types of the columns, too.
+    fn get_typed(
+        &mut self,
+        table: TableHandle,
+        key: &[Datum],
+        locks: bool,
+        each: &mut EachTypedRow<'_>,
+    ) -> SqlResult<bool> {
+        let columns = self.columns(table)?;
+        self.get(table, key, locks, &mut |row| each(&columns, row))
+    }
 
     /// Inserts a row, or updates the listed columns of the row with its key. With `is_new`, only inserts.
     fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()>;

@@ -199,6 +199,47 @@ impl<'a> WireReader<'a> {
     pub fn datum(&mut self, to: SqlType) -> SqlResult<Datum> {
         datum(self.value()?, to)
     }
+
+    /// Reads a value of this type, and puts it behind `row`.
+    ///
+    /// # Errors
+    /// As [`WireReader::datum`].
+    #[inline]
+    pub fn push_datum(&mut self, to: SqlType, row: &mut Vec<Datum>) -> SqlResult<()> {
+        // Most values are integers, whose types have no modifiers. The ways stay apart: a place that they have in common
+        // would be read in pieces of another size than it was written, for which processors wait.
+        if let Some((3, rest)) = self.0.split_first()
+            && let Some((bytes, rest)) = rest.split_first_chunk()
+        {
+            let value = i64::from_le_bytes(*bytes);
+            match to.kind {
+                Kind::Int4 => {
+                    let value = i32::try_from(value).map_err(|_| out_of_range(to.kind))?;
+                    self.0 = rest;
+                    row.push(Datum::Int4(value));
+                    return Ok(());
+                }
+                Kind::Int8 => {
+                    self.0 = rest;
+                    push_int8(value, row);
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        self.push_other(to, row)
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, to: SqlType, row: &mut Vec<Datum>) -> SqlResult<()> {
+        row.push(self.datum(to)?);
+        Ok(())
+    }
+}
+
+#[inline(never)]
+fn push_int8(value: i64, row: &mut Vec<Datum>) {
+    row.push(Datum::Int8(value));
 }
 
 /// Returns the value as one of this type.
@@ -281,6 +322,7 @@ fn name_of(value: WireValue<'_>) -> &'static str {
     }
 }
 
+#[cold]
 fn out_of_range(kind: Kind) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", kind.name()))
 }
@@ -295,8 +337,10 @@ fn put_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
 /// Writes a value of this type behind `out`.
 pub fn put(datum: &Datum, of: SqlType, out: &mut Vec<u8>) {
     let put_int = |value: i64, out: &mut Vec<u8>| {
-        out.push(3);
-        out.extend_from_slice(&value.to_le_bytes());
+        // At once: each piece would look for room of its own.
+        let mut bytes = [3; 9];
+        bytes[1..].copy_from_slice(&value.to_le_bytes());
+        out.extend_from_slice(&bytes);
     };
     match datum {
         Datum::Null => out.push(0),

@@ -37,6 +37,7 @@
 
 use crate::calls::{
     ComingCall, ComingKind, CursorHandle, EngineCalls, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,
+    TypesOf,
 };
 use crate::format::{WireReader, garbled, put};
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -125,7 +126,9 @@ fn rows_of(
             return Err(garbled("several rows without columns"));
         }
         pulse::tick(pulse::ITEM)?;
-        each(values(reader, columns)?)?;
+        let mut row = Vec::new();
+        push_values(reader, columns, &mut row)?;
+        each(row)?;
     }
     Ok(())
 }
@@ -145,88 +148,172 @@ pub fn result(bytes: &[u8], columns: &[SqlType]) -> SqlResult<Vec<Vec<Datum>>> {
     if reader.is_empty() { Ok(all) } else { Err(garbled("bytes after the result")) }
 }
 
+/// Room for the values of calls, kept from one request of an invocation to the next.
+#[derive(Debug, Default)]
+pub struct ServeRoom {
+    row: Vec<Datum>,
+    /// Calls that were read before they are made, with their codes.
+    foreseen: Vec<ComingCall>,
+    codes: Vec<u8>,
+    /// Values of these calls.
+    values: Vec<Datum>,
+}
+
+impl ServeRoom {
+    /// Forgets all values, and keeps the room.
+    fn clear(&mut self) {
+        self.row.clear();
+        self.foreseen.clear();
+        self.codes.clear();
+        self.values.clear();
+    }
+}
+
 /// Executes a batch of calls. Writes the answers in place of what `answer` holds.
 ///
 /// # Errors
 /// That of the first call that fails, with which the invocation must end; `39000` for bytes that do not follow the
 /// format.
 pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>) -> SqlResult<()> {
+    serve_within(engine, request, answer, &mut ServeRoom::default())
+}
+
+/// Does what [`serve`] does, in room that others have used before.
+///
+/// # Errors
+/// Those of [`serve`].
+pub fn serve_within(
+    engine: &mut dyn EngineCalls,
+    request: &[u8],
+    answer: &mut Vec<u8>,
+    room: &mut ServeRoom,
+) -> SqlResult<()> {
+    let served = serve_all(engine, request, answer, room);
+    room.clear();
+    served
+}
+
+fn serve_all(
+    engine: &mut dyn EngineCalls,
+    request: &[u8],
+    answer: &mut Vec<u8>,
+    room: &mut ServeRoom,
+) -> SqlResult<()> {
     answer.clear();
     let mut reader = WireReader::new(request);
     if reader.is_empty() {
         return Err(garbled("an empty request"));
     }
     if FORESEEN_BYTES_MIN <= request.len() {
-        foresee(engine, reader);
+        reader = foresee(engine, reader, room);
+        for (call, code) in room.foreseen.iter().zip(&room.codes) {
+            pulse::tick(pulse::ITEM)?;
+            serve_foreseen(
+                engine,
+                (call.what, *code),
+                room.values.get(call.values.clone()).unwrap_or_default(),
+                answer,
+            )?;
+            check_fits(answer, "an answer to a call")?;
+        }
     }
-    let mut row = Vec::with_capacity(ROW_VALUES);
+    if room.row.capacity() == 0 {
+        room.row.reserve(ROW_VALUES);
+    }
     while !reader.is_empty() {
         // Some calls do no work that counts, and code may make them for ever without a wait.
         pulse::tick(pulse::ITEM)?;
-        serve_one(engine, &mut reader, &mut row, answer)?;
+        serve_one(engine, &mut reader, &mut room.row, answer)?;
         check_fits(answer, "an answer to a call")?;
     }
     Ok(())
 }
 
-/// Tells the engine of the calls with which a request begins, up to the first that writes a row or reaches none by a
-/// key. What is wrong with them is found when they are made.
-fn foresee(engine: &mut dyn EngineCalls, mut reader: WireReader<'_>) {
-    let (mut calls, mut values) = (Vec::with_capacity(FORESEEN_MAX), Vec::new());
-    while calls.len() < FORESEEN_MAX
-        && let Ok(Some(what)) = foresee_one(engine, &mut reader, &mut values)
-    {
-        let begin = calls.last().map_or(0, |last: &ComingCall| last.values.end);
-        calls.push(ComingCall { what, values: begin..values.len() });
+/// Reads the calls with which a request begins, up to the first that writes a row or reaches none by a key, and tells the
+/// engine of them. Returns the reader behind them. A call with something wrong is left to the reader: its error comes
+/// when it is its turn.
+fn foresee<'a>(engine: &mut dyn EngineCalls, mut reader: WireReader<'a>, room: &mut ServeRoom) -> WireReader<'a> {
+    let ServeRoom { foreseen, codes, values, .. } = room;
+    while foreseen.len() < FORESEEN_MAX {
+        let (begin, mut ahead) = (values.len(), reader);
+        let Ok(Some((what, code))) = foresee_one(engine, &mut ahead, values) else {
+            values.truncate(begin);
+            break;
+        };
+        foreseen.push(ComingCall { what, values: begin..values.len() });
+        codes.push(code);
+        reader = ahead;
     }
-    if 1 < calls.len() {
-        engine.foresee(&calls, &values);
+    if 1 < foreseen.len() {
+        engine.foresee(foreseen, values);
     }
+    reader
 }
 
 fn foresee_one(
     engine: &mut dyn EngineCalls,
     reader: &mut WireReader<'_>,
     values: &mut Vec<Datum>,
-) -> SqlResult<Option<ComingKind>> {
+) -> SqlResult<Option<(ComingKind, u8)>> {
     if reader.is_empty() {
         return Ok(None);
     }
-    let (what, of) = match reader.u8()? {
+    let code = reader.u8()?;
+    let (what, of) = match code {
         code::GET => {
             let locks = flag(reader)?;
             let table = TableHandle(reader.u16()?);
-            (ComingKind::Get { table, locks }, engine.key(table)?)
+            (ComingKind::Get { table, locks }, TypesOf::Key(table))
         }
         code::DELETE => {
             let table = TableHandle(reader.u16()?);
-            (ComingKind::Delete(table), engine.key(table)?)
+            (ComingKind::Delete(table), TypesOf::Key(table))
         }
         code::EXECUTE | code::QUERY => {
             let statement = StatementHandle(reader.u16()?);
-            (ComingKind::Statement(statement), engine.parameters(statement)?)
+            (ComingKind::Statement(statement), TypesOf::Parameters(statement))
         }
         _ => return Ok(None),
     };
-    for one in &*of {
-        values.push(reader.datum(*one)?);
-    }
-    Ok(Some(what))
+    engine.with_types(of, &mut |types| push_values(reader, types, values))?;
+    Ok(Some((what, code)))
 }
 
-fn values(reader: &mut WireReader<'_>, of: &[SqlType]) -> SqlResult<Vec<Datum>> {
-    let mut all = Vec::with_capacity(of.len());
-    read_values(reader, of, &mut all)?;
-    Ok(all)
+/// Executes a call that was read before.
+fn serve_foreseen(
+    engine: &mut dyn EngineCalls,
+    (what, code): (ComingKind, u8),
+    values: &[Datum],
+    answer: &mut Vec<u8>,
+) -> SqlResult<()> {
+    match what {
+        ComingKind::Get { table, locks } => get(engine, table, values, locks, answer),
+        ComingKind::Delete(table) => delete(engine, table, values, answer),
+        ComingKind::Statement(statement) if code == code::QUERY => query(engine, statement, values, answer),
+        ComingKind::Statement(statement) => execute(engine, statement, values, answer),
+    }
 }
 
 /// Reads values in place of what `row` holds.
 fn read_values(reader: &mut WireReader<'_>, of: &[SqlType], row: &mut Vec<Datum>) -> SqlResult<()> {
     row.clear();
-    for one in of {
-        row.push(reader.datum(*one)?);
-    }
-    Ok(())
+    push_values(reader, of, row)
+}
+
+/// Reads values behind those of `row`.
+fn push_values(reader: &mut WireReader<'_>, of: &[SqlType], row: &mut Vec<Datum>) -> SqlResult<()> {
+    row.reserve(of.len());
+    of.iter().try_for_each(|one| reader.push_datum(*one, row))
+}
+
+/// Reads the values of a call.
+fn read_types(
+    engine: &mut dyn EngineCalls,
+    of: TypesOf,
+    reader: &mut WireReader<'_>,
+    row: &mut Vec<Datum>,
+) -> SqlResult<()> {
+    engine.with_types(of, &mut |types| read_values(reader, types, row))
 }
 
 /// Reads a byte of flags, of which only bit 0 is known.
@@ -249,30 +336,19 @@ fn serve_one(
         code::GET => {
             let locks = flag(reader)?;
             let table = TableHandle(reader.u16()?);
-            read_values(reader, &engine.key(table)?, row)?;
-            let columns = engine.columns(table)?;
-            let begin = answer.len();
-            answer.push(1);
-            let is_found = engine.get(table, row, locks, &mut |row| {
-                row.iter().zip(&*columns).for_each(|(value, of)| put(value, *of, answer));
-                Ok(ControlFlow::Break(()))
-            })?;
-            if !is_found {
-                answer.truncate(begin);
-                answer.push(0);
-            }
+            read_types(engine, TypesOf::Key(table), reader, row)?;
+            get(engine, table, row, locks, answer)?;
         }
         code::PUT => {
             let is_new = flag(reader)?;
             let table = TableHandle(reader.u16()?);
-            read_values(reader, &engine.columns(table)?, row)?;
+            read_types(engine, TypesOf::Columns(table), reader, row)?;
             engine.put(table, row, is_new)?;
         }
         code::DELETE => {
             let table = TableHandle(reader.u16()?);
-            read_values(reader, &engine.key(table)?, row)?;
-            let was_there = engine.delete(table, row)?;
-            answer.push(u8::from(was_there));
+            read_types(engine, TypesOf::Key(table), reader, row)?;
+            delete(engine, table, row, answer)?;
         }
         code::SCAN => {
             let is_descending = flag(reader)?;
@@ -288,13 +364,8 @@ fn serve_one(
         code::CLOSE => engine.close(CursorHandle(reader.u32()?))?,
         code::EXECUTE => {
             let statement = StatementHandle(reader.u16()?);
-            read_values(reader, &engine.parameters(statement)?, row)?;
-            let executed = engine.execute(statement, row)?;
-            answer.extend_from_slice(&executed.rows.to_le_bytes());
-            answer.push(u8::from(executed.cursor.is_some()));
-            if let Some(cursor) = executed.cursor {
-                answer.extend_from_slice(&cursor.0.to_le_bytes());
-            }
+            read_types(engine, TypesOf::Parameters(statement), reader, row)?;
+            execute(engine, statement, row, answer)?;
         }
         code::NOTICE => {
             let level = match reader.u8()? {
@@ -316,20 +387,73 @@ fn serve_one(
         code::ROLLBACK => engine.end_transaction(TransactionEnd::Rollback)?,
         code::QUERY => {
             let statement = StatementHandle(reader.u16()?);
-            read_values(reader, &engine.parameters(statement)?, row)?;
-            let place = answer.len();
-            answer.extend_from_slice(&0_u64.to_le_bytes());
-            let mut packet = RowPacket::begin(answer, 0);
-            let executed = engine.query(statement, row, &mut |columns, row| packet.add(columns, row))?;
-            packet.end(executed.cursor.is_none());
-            if let Some(cursor) = executed.cursor {
-                answer.extend_from_slice(&cursor.0.to_le_bytes());
-            }
-            if let Some(place) = answer.get_mut(place..place + 8) {
-                place.copy_from_slice(&executed.rows.to_le_bytes());
-            }
+            read_types(engine, TypesOf::Parameters(statement), reader, row)?;
+            query(engine, statement, row, answer)?;
         }
         code => return Err(garbled(&format!("{code} is the code of no call"))),
+    }
+    Ok(())
+}
+
+/// Writes the row with a key, if there is one.
+fn get(
+    engine: &mut dyn EngineCalls,
+    table: TableHandle,
+    key: &[Datum],
+    locks: bool,
+    answer: &mut Vec<u8>,
+) -> SqlResult<()> {
+    let begin = answer.len();
+    answer.push(1);
+    let is_found = engine.get_typed(table, key, locks, &mut |columns, row| {
+        row.iter().zip(columns).for_each(|(value, of)| put(value, *of, answer));
+        Ok(ControlFlow::Break(()))
+    })?;
+    if !is_found {
+        answer.truncate(begin);
+        answer.push(0);
+    }
+    Ok(())
+}
+
+fn delete(engine: &mut dyn EngineCalls, table: TableHandle, key: &[Datum], answer: &mut Vec<u8>) -> SqlResult<()> {
+    let was_there = engine.delete(table, key)?;
+    answer.push(u8::from(was_there));
+    Ok(())
+}
+
+fn execute(
+    engine: &mut dyn EngineCalls,
+    statement: StatementHandle,
+    parameters: &[Datum],
+    answer: &mut Vec<u8>,
+) -> SqlResult<()> {
+    let executed = engine.execute(statement, parameters)?;
+    answer.extend_from_slice(&executed.rows.to_le_bytes());
+    answer.push(u8::from(executed.cursor.is_some()));
+    if let Some(cursor) = executed.cursor {
+        answer.extend_from_slice(&cursor.0.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Executes a statement, and writes the rows of its result, as many as fit.
+fn query(
+    engine: &mut dyn EngineCalls,
+    statement: StatementHandle,
+    parameters: &[Datum],
+    answer: &mut Vec<u8>,
+) -> SqlResult<()> {
+    let place = answer.len();
+    answer.extend_from_slice(&0_u64.to_le_bytes());
+    let mut packet = RowPacket::begin(answer, 0);
+    let executed = engine.query(statement, parameters, &mut |columns, row| packet.add(columns, row))?;
+    packet.end(executed.cursor.is_none());
+    if let Some(cursor) = executed.cursor {
+        answer.extend_from_slice(&cursor.0.to_le_bytes());
+    }
+    if let Some(place) = answer.get_mut(place..place + 8) {
+        place.copy_from_slice(&executed.rows.to_le_bytes());
     }
     Ok(())
 }

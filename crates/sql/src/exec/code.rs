@@ -11,7 +11,7 @@ use super::routine::{of_body, refuse_changes};
 use super::{Flow, RowSink, Run};
 use crate::context::{ModuleCode, PlannedRoutine, PlannedTable, no_cursor};
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
-use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, query_by_cursor};
+use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, EachTypes, TypesOf, query_by_cursor};
 use procs::ends::Deadline;
 use procs::{
     CursorHandle, EngineCalls, Executed, Instance, Invocation, NoticeLevel, StatementHandle, TableHandle,
@@ -331,6 +331,14 @@ impl EngineCalls for CodeCalls<'_, '_> {
         self.code.statement(statement, self.scope()).map(|call| Arc::clone(&call.parameters))
     }
 
+    fn with_types(&mut self, of: TypesOf, each: &mut EachTypes<'_>) -> SqlResult<()> {
+        match of {
+            TypesOf::Key(table) => each(&self.table(table)?.table.key),
+            TypesOf::Columns(table) => each(&self.table(table)?.table.columns),
+            TypesOf::Parameters(statement) => each(&self.code.statement(statement, self.scope())?.parameters),
+        }
+    }
+
     fn cursor_columns(&mut self, cursor: CursorHandle) -> SqlResult<Arc<[SqlType]>> {
         self.cursors.get(&cursor.0).map(|open| Arc::clone(&open.columns)).ok_or_else(|| no_cursor(cursor))
     }
@@ -365,6 +373,17 @@ impl EngineCalls for CodeCalls<'_, '_> {
         self.command(&call, key, |run| run.body_rows(&call.statement, &mut each).map(drop))?;
         self.count(is_found.into())?;
         Ok(is_found)
+    }
+
+    fn get_typed(
+        &mut self,
+        table: TableHandle,
+        key: &[Datum],
+        locks: bool,
+        each: &mut EachTypedRow<'_>,
+    ) -> SqlResult<bool> {
+        let columns = &*self.table(table)?.table.columns;
+        self.get(table, key, locks, &mut |row| each(columns, row))
     }
 
     fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()> {

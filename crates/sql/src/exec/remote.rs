@@ -9,12 +9,12 @@
 //! look, within 100 ms.
 
 use super::code::{CodeCursor, check_cursors, check_values, no_set, of_code};
-use super::steps::{StepAnswer, StepCall, TypesOf};
+use super::steps::{StepAnswer, StepCall};
 use crate::context::{Env, PlannedRoutine, no_cursor};
 use catalog::{CatalogState, Module, Routine};
 use engine::Wake;
 use locked::{Locked, LockedResult};
-use procs::calls::{DirectBody, EachRow};
+use procs::calls::{DirectBody, EachRow, TypesOf};
 use procs::ends::Deadline;
 use procs::{
     CursorHandle, EngineCalls, Executed, Invocation, NoticeLevel, StatementHandle, TableHandle, TransactionEnd,

@@ -3,6 +3,7 @@
 use super::code::{CodeCalls, CodeCursor};
 use super::{Flow, RowStack, Run};
 use catalog::{Module, Routine};
+use procs::calls::TypesOf;
 use procs::{Artifact, EngineCalls, Executed, StatementHandle, TableHandle};
 use query::plan::RoutineCall;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -21,15 +22,6 @@ pub(crate) enum StepCall {
     Delete { table: TableHandle, key: Vec<Datum> },
     Scan { table: TableHandle, prefix: Vec<Datum>, is_descending: bool },
     Execute { statement: StatementHandle, parameters: Vec<Datum> },
-}
-
-/// Thing whose types code asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are those of the calls")]
-pub(crate) enum TypesOf {
-    Key(TableHandle),
-    Columns(TableHandle),
-    Parameters(StatementHandle),
 }
 
 /// Answer to such a call.
