@@ -119,7 +119,7 @@ impl<A> Guarded<A> {
     #[inline]
     fn guarded<R>(call: impl FnOnce(&Local) -> R) -> R {
         LOCAL.with(|local| {
-            if cfg!(overtake_plant = "allocator_guard_off") {
+            if crate::plants::is_planted("allocator_guard_off") {
                 return call(local);
             }
             local.enter();

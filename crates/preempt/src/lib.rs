@@ -24,7 +24,8 @@
 //!
 //! - the machine: `arch`, `stack`, `sync`
 //! - what senders and workers agree on: `line`, `queue`
-//! - a thread and its contexts: `context`, `heap`, `mappings`, `memory`, `os`, `region`, `signal`, `worker`
+//! - a thread and its contexts: `context`, `heap`, `mappings`, `memory`, `os`, `plants`, `region`,
+//!   `signal`, `worker`
 //! - on top of them: `delivery`, `latch`
 //!
 //! A thread's local state (`region`) has the depth of regions, the context, and the bytes allocated; so the modules that
@@ -45,6 +46,7 @@ mod line;
 mod mappings;
 pub mod memory;
 pub mod os;
+pub mod plants;
 mod queue;
 mod region;
 mod signal;

@@ -1,8 +1,9 @@
 //! Calls of the kernel: time, threads, priorities, and the time that a thread waited for a processor.
 
 use crate::region::{LOCAL, Local};
-use core::mem;
-use core::sync::atomic::Ordering::Relaxed;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::{mem, ptr};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -230,6 +231,21 @@ fn scheduling(policy: i32, nice: i32, slice_ns: u64) -> libc::sched_attr {
         sched_deadline: 0,
         sched_period: 0,
     }
+}
+
+/// Returns the value of the variable `PLANTED_BUG`, empty without it. Allocates nothing. Only for builds with planted bugs,
+/// whose processes never change their variables.
+pub(crate) fn planted_bug() -> &'static [u8] {
+    static VALUE: AtomicPtr<libc::c_char> = AtomicPtr::new(ptr::null_mut());
+    let mut value = VALUE.load(Relaxed);
+    if value.is_null() {
+        // SAFETY: reads a string that ends with 0; nobody changes variables.
+        let found = unsafe { libc::getenv(c"PLANTED_BUG".as_ptr()) };
+        value = if found.is_null() { c"".as_ptr().cast_mut() } else { found };
+        VALUE.store(value, Relaxed);
+    }
+    // SAFETY: a string that ends with 0, which is there and the same until the process ends.
+    unsafe { CStr::from_ptr(value) }.to_bytes()
 }
 
 /// Disables huge pages: touched memory comes in small pages from now on, whatever was advised. A huge page is resident

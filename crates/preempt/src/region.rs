@@ -67,7 +67,7 @@ impl Local {
         self.depth.store(depth, Relaxed);
         // A handler before this line has set `pending`, one after it finds depth 0 and runs at once: none is lost.
         compiler_fence(core::sync::atomic::Ordering::SeqCst);
-        if cfg!(overtake_plant = "pending_bit_lost") {
+        if crate::plants::is_planted("pending_bit_lost") {
             self.pending.store(false, Relaxed);
         } else if self.pending.load(Relaxed) && depth == 0 {
             context::serve_deferred(self);

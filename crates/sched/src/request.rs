@@ -276,7 +276,7 @@ impl Request {
     pub fn park(&self, now_ns: u64) -> bool {
         self.parks.fetch_add(1, Ordering::Relaxed);
         self.parked_ns.store(now_ns, Ordering::Relaxed);
-        if cfg!(overtake_plant = "early_wake_up_lost") {
+        if preempt::plants::is_planted("early_wake_up_lost") {
             self.set(RequestState::Parked);
             return true;
         }

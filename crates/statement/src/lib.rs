@@ -4,7 +4,7 @@
 //!
 //! - codes: `state`
 //! - clocks: `time`
-//! - outcomes: `outcome`, `holdings`, `plants`
+//! - outcomes: `outcome`, `holdings`
 //! - errors: `error`, `pulse`, `refuse`
 //! - limits: `planning`, `bulk`, `stack`, `stream`
 
@@ -13,7 +13,7 @@ pub mod error;
 pub mod holdings;
 pub mod outcome;
 pub mod planning;
-pub mod plants;
+pub use preempt::plants;
 pub mod pulse;
 mod refuse;
 pub mod stack;

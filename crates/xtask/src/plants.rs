@@ -1,7 +1,8 @@
 //! Planted bugs: a test that cannot fail proves nothing.
 //!
 //! **Invariant:** each plant's test is green without the plant and red with it; a test binary that cannot be built, or
-//! in which another test fails in place of the named one, is no proof.
+//! in which another test fails in place of the named one, is no proof. A package is built once: its build has all bugs, and
+//! each process shows the one that it is told.
 
 use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 /// Deliberate bug, and the test that must notice it.
 struct Plant {
-    /// Value of `OVERTAKE_PLANT`, which the package's build script turns into a `cfg`.
+    /// Name in the code, for which `preempt::plants::is_planted` is true.
     bug: &'static str,
     package: &'static str,
     /// Integration test that turns red, by the name that its test binary prints.
@@ -62,7 +63,7 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs all tests of a package at once, so that each package is built once for it.
+/// Runs all tests of a package at once, without a planted bug.
 fn check_without_plants() -> anyhow::Result<()> {
     for plants in PLANTS.chunk_by(|one, next| one.package == next.package) {
         let tests: Vec<&str> = plants.iter().map(|plant| plant.test).collect();
@@ -86,9 +87,10 @@ fn test(package: &str, tests: &[&str], bug: Option<&str>) -> anyhow::Result<Stri
     cargo.args(["test", "--profile", "plants", "--package", package, "--test", "it", "--"]).args(tests);
     // The folder is separate, so that a planted build never replaces an artefact that another command uses.
     cargo.env("CARGO_TARGET_DIR", target_directory().join("plants"));
+    cargo.env("OVERTAKE_PLANT", "chosen");
     match bug {
-        Some(bug) => cargo.env("OVERTAKE_PLANT", bug),
-        None => cargo.env_remove("OVERTAKE_PLANT"),
+        Some(bug) => cargo.env("PLANTED_BUG", bug),
+        None => cargo.env_remove("PLANTED_BUG"),
     };
     let output = cargo.output().context("cargo cannot be started")?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))

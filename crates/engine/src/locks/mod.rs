@@ -447,7 +447,7 @@ impl LockTable {
 
     /// Wakes every session that can go on now, because a lock or a place of `key` was released.
     pub(crate) fn released(&self, registry: &Registry, holders: &dyn Holders, key: Key) {
-        if cfg!(overtake_plant = "wakeup_lost") || self.is_unmarked(key) {
+        if preempt::plants::is_planted("wakeup_lost") || self.is_unmarked(key) {
             return;
         }
         let mut wakes = Vec::new();

@@ -261,7 +261,7 @@ impl Pass<'_> {
         }
         let below_end = &self.live[..self.live.partition_point(|snapshot| *snapshot < end)];
         match below_end.last() {
-            _ if cfg!(overtake_plant = "pruned_early") => Needed::No,
+            _ if preempt::plants::is_planted("pruned_early") => Needed::No,
             // The greatest: of the snapshots that need it, the last to go as a rule.
             Some(last) if begin <= *last => Needed::By(*last),
             _ if self.serial_floor < begin => Needed::By(self.serial_floor),

@@ -216,7 +216,7 @@ impl Inner {
             return;
         }
         let seen = self.drops.seen[..self.registry.slots_used()].iter().map(|seen| seen.load(SeqCst)).min();
-        let seen = seen.filter(|_| !cfg!(overtake_plant = "dropped_early")).unwrap_or(u64::MAX);
+        let seen = seen.filter(|_| !preempt::plants::is_planted("dropped_early")).unwrap_or(u64::MAX);
         let is_unnamed = |dropped: &Dropped| matches!(dropped.stage, Stage::Going(turn) if turn <= seen);
         if !self.tables.with_dropped(|dropped| dropped.iter().any(is_unnamed)) {
             return;

@@ -300,7 +300,7 @@ impl<'e> Txn<'e> {
         view: View,
     ) -> Option<Row<'t>> {
         let row = self.visible_row(table, row, view)?;
-        let trusts_entry = cfg!(overtake_plant = "recheck_skipped");
+        let trusts_entry = preempt::plants::is_planted("recheck_skipped");
         if trusts_entry || !index.needs_recheck() || row.has_key(index, key, buffer) { Some(row) } else { None }
     }
 }
@@ -319,7 +319,7 @@ pub(crate) fn note_key(
     match found {
         Some(row) if is_single => reads.row(table.id, row.id.0),
         Some(row) => reads.key_up_to(table.id, position, key, row.id.0),
-        None if cfg!(overtake_plant = "absent_key_unchecked") => {}
+        None if preempt::plants::is_planted("absent_key_unchecked") => {}
         None => reads.key(table.id, position, key),
     }
 }

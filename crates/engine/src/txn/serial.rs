@@ -235,14 +235,14 @@ impl Check<'_> {
             && own.reads.is_beyond(other.committed)
             && (other.is_summary || other.writes.iter().any(|write| own.reads.meets_beyond(tables, pin, write, key)));
         // A refusal of one that leaves nothing is only an error; that it had a key is not.
-        let is_bound = own.wrote() || own.reads.binds() && !cfg!(overtake_plant = "passing_key_unchecked");
+        let is_bound = own.wrote() || own.reads.binds() && !preempt::plants::is_planted("passing_key_unchecked");
         if is_bound && is_beyond {
             return false;
         }
         self.out = self.out.min(other.committed.max(*snapshot + 1));
         // A writer comes after T3, which has committed, in any case.
         let is_before = if own.wrote() { other.out == NEVER } else { *snapshot < other.out };
-        is_before || cfg!(overtake_plant = "pivot_committed_unchecked")
+        is_before || preempt::plants::is_planted("pivot_committed_unchecked")
     }
 
     /// Compares the writes of our transaction with the reads of another. Returns false if ours is T2 of a dangerous
