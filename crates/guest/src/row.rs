@@ -418,6 +418,63 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Array;
+
+    /// Returns a value of each kind.
+    fn every_kind() -> Vec<Value> {
+        vec![
+            Value::Int(-7),
+            Value::Null,
+            Value::Bool(true),
+            Value::Float(1.5),
+            Value::Decimal(Decimal::new(-1_250, 2)),
+            Value::Text("añ".to_owned()),
+            Value::Bytes(vec![3, 0, 3]),
+            Value::Date(Date(3)),
+            Value::Time(Time(4)),
+            Value::Timestamp(Timestamp(5)),
+            Value::Uuid(Uuid([3; 16])),
+            Value::Literal("1 day".to_owned()),
+            Value::Array(vec![Value::Int(1), Value::Null, Value::Text("b".to_owned())]),
+            Value::Int(i64::MAX),
+        ]
+    }
+
+    #[test]
+    fn a_row_of_a_message_reads_as_its_values_do() {
+        let values = every_kind();
+        let mut bytes = vec![9, 9];
+        values.as_slice().into_row(&mut ValueSink::new(&mut bytes));
+        // What is behind the row belongs to the next one.
+        bytes.extend_from_slice(&[99, 99]);
+        let (made, message) = (Row::from(values.clone()), Arc::from(bytes));
+        let sent = || Row::within(&message, 2, values.len() as u16);
+        for column in 0..=values.len() {
+            assert_eq!(sent().get::<Value>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<i32>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<Option<i64>>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<Decimal>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<String>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<Array<Option<i64>>>(column), made.get(column), "{column}");
+            assert_eq!(sent().get::<Timestamp>(column), made.get(column), "{column}");
+        }
+        assert_eq!((sent().read::<(i64, i64)>(), sent().len()), (made.read(), values.len()));
+        assert_eq!((sent(), sent().into_values()), (made, values));
+    }
+
+    #[test]
+    fn a_message_that_ends_too_early_is_an_error() {
+        let mut bytes = Vec::new();
+        every_kind().into_row(&mut ValueSink::new(&mut bytes));
+        let columns = every_kind().len() as u16;
+        for end in 0..bytes.len() {
+            let message = Arc::from(&bytes[..end]);
+            let error = crate::bytes::Message::from(&message, 0).row(columns).expect_err("it is too short");
+            assert_eq!(error.message(), "the server broke the protocol");
+            let error = Row::within(&message, 0, columns).get::<i64>(usize::from(columns) - 1).expect_err("no value");
+            assert_eq!(error.message(), "the server broke the protocol");
+        }
+    }
 
     #[test]
     fn errors_count_columns_from_one() {
