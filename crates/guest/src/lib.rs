@@ -39,9 +39,7 @@
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
 //! - errors: `error`
-//! - values: `decimal`, `value`
-//! - bytes of values and calls: `bytes`
-//! - rows: `row`
+//! - values and rows, which are read where their bytes are: `bytes`, `decimal`, `row`, `value`
 //! - calls of the database; a cursor fetches by a call, and a batch makes many: `call`, `cursor`, `batch`
 //! - entries: `module`
 //! - memory shared with the server: `shared`
