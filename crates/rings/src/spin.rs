@@ -6,18 +6,29 @@
 //! **Why two sides that answer at once find to polling:** while one of them sleeps, the other one waits for a wake-up
 //! (20 to 50 us) and for the answer. Its polling must outlast both, or it fails as long as the other side sleeps, and
 //! both sleep for ever. So it lasts [`TIME`]. Once one side polls, the other one waits for the answer alone.
+//!
+//! **Why a stream polls longer beside busy ones:** it waits for the turns of all others, and its thread does not sleep
+//! meanwhile. With 64 streams that is longer than [`TIME`], and they slept or polled by chance.
 
 use crate::system;
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Greatest time of polling within a wait.
+/// Greatest time of polling within a wait, while no stream of the thread finds anything.
 const TIME: Duration = Duration::from_micros(100);
+/// Greatest time of polling within a wait, while other streams of the thread find something.
+const TIME_BESIDE: Duration = Duration::from_millis(1);
 /// Least number of looks before a sleep. On a busy thread, one look takes as long as the turns of all others.
 const LOOKS_MIN: u32 = 4;
 /// Least and greatest number of waits without polling after one that was in vain.
 const PAUSE: (u32, u32) = (8, 512);
+
+thread_local! {
+    /// Time at which a stream of this thread last found something.
+    static FOUND: Cell<Option<Instant>> = const { Cell::new(None) };
+}
 
 /// Looks at rings that had nothing new, in this process.
 static EMPTY_LOOKS: AtomicU64 = AtomicU64::new(0);
@@ -90,7 +101,9 @@ impl Spin {
                 true
             }
             Wait::Polling { since, looks } => {
-                if looks < LOOKS_MIN || since.elapsed() < TIME {
+                let now = Instant::now();
+                let found = FOUND.get().map(|found| now.saturating_duration_since(found));
+                if goes_on(looks, now.saturating_duration_since(since), found) {
                     self.wait = Wait::Polling { since, looks: looks + 1 };
                     return true;
                 }
@@ -115,12 +128,35 @@ impl Spin {
             EMPTY_LOOKS.fetch_add(looks.into(), Relaxed);
         }
         self.wait = Wait::None;
+        FOUND.set(Some(Instant::now()));
     }
+}
+
+/// Returns true if polling goes on after this number of looks and this time. `found` is the time since a stream of the
+/// thread found something.
+fn goes_on(looks: u32, polled: Duration, found: Option<Duration>) -> bool {
+    let is_beside = found.is_some_and(|found| found < TIME);
+    looks < LOOKS_MIN || polled < if is_beside { TIME_BESIDE } else { TIME }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn busy_streams_of_the_thread_let_one_poll_longer() {
+        let us = Duration::from_micros;
+        for (looks, polled, found, goes) in [
+            (LOOKS_MIN - 1, us(5_000), None, true),
+            (LOOKS_MIN, us(99), None, true),
+            (LOOKS_MIN, us(100), None, false),
+            (LOOKS_MIN, us(100), Some(us(99)), true),
+            (LOOKS_MIN, us(100), Some(us(100)), false),
+            (LOOKS_MIN, us(1_000), Some(us(0)), false),
+        ] {
+            assert_eq!(goes_on(looks, polled, found), goes, "{looks} {polled:?} {found:?}");
+        }
+    }
 
     #[test]
     fn what_was_in_vain_is_left_out_more_and_more() {
