@@ -24,7 +24,7 @@ pub struct Invocation<'h> {
     call: Call<'h>,
     arguments: Arguments,
     result: Rows,
-    /// True if the result is where requests were.
+    /// True if `call.request` holds the result.
     is_written: bool,
 }
 

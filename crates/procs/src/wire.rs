@@ -126,7 +126,7 @@ fn rows_of(
             return Err(garbled("several rows without columns"));
         }
         pulse::tick(pulse::ITEM)?;
-        let mut row = Vec::new();
+        let mut row = Vec::with_capacity(columns.len());
         push_values(reader, columns, &mut row)?;
         each(row)?;
     }
@@ -148,6 +148,9 @@ pub fn result(bytes: &[u8], columns: &[SqlType]) -> SqlResult<Vec<Vec<Datum>>> {
     if reader.is_empty() { Ok(all) } else { Err(garbled("bytes after the result")) }
 }
 
+/// Greatest number of values for which room is kept.
+const VALUES_KEPT: usize = 256;
+
 /// Room for the values of calls, kept from one request of an invocation to the next.
 #[derive(Debug, Default)]
 pub struct ServeRoom {
@@ -160,12 +163,15 @@ pub struct ServeRoom {
 }
 
 impl ServeRoom {
-    /// Forgets all values, and keeps the room.
+    /// Forgets all values, and keeps the room, but for what is more than usual.
     fn clear(&mut self) {
         self.row.clear();
         self.foreseen.clear();
         self.codes.clear();
         self.values.clear();
+        // Statements may have any number of parameters.
+        self.row.shrink_to(VALUES_KEPT);
+        self.values.shrink_to(VALUES_KEPT);
     }
 }
 
@@ -178,7 +184,7 @@ pub fn serve(engine: &mut dyn EngineCalls, request: &[u8], answer: &mut Vec<u8>)
     serve_within(engine, request, answer, &mut ServeRoom::default())
 }
 
-/// Does what [`serve`] does, in room that others have used before.
+/// Does what [`serve`] does, with room kept from earlier requests.
 ///
 /// # Errors
 /// Those of [`serve`].
@@ -188,6 +194,8 @@ pub fn serve_within(
     answer: &mut Vec<u8>,
     room: &mut ServeRoom,
 ) -> SqlResult<()> {
+    // A request that ended by a panic may have left calls.
+    room.clear();
     let served = serve_all(engine, request, answer, room);
     room.clear();
     served
@@ -230,7 +238,7 @@ fn serve_all(
 }
 
 /// Reads the calls with which a request begins, up to the first that writes a row or reaches none by a key, and tells the
-/// engine of them. Returns the reader behind them. A call with something wrong is left to the reader: its error comes
+/// engine of them. Returns the reader behind them. A call with something wrong is left to [`serve_one`]: its error comes
 /// when it is its turn.
 fn foresee<'a>(engine: &mut dyn EngineCalls, mut reader: WireReader<'a>, room: &mut ServeRoom) -> WireReader<'a> {
     let ServeRoom { foreseen, codes, values, .. } = room;
