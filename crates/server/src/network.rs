@@ -35,6 +35,10 @@ pub enum NetworkInterface {
 /// a statement is nested, which the parser limits. Untouched pages cost nothing.
 pub(crate) const STACK_BYTES: usize = 8 << 20;
 
+/// Greatest number of threads [`Below`], more than there are sessions. A session has one job at a time, which may wait for
+/// its client for long; with fewer threads, statements of others would wait for that client, too, and hear no cancel.
+const BELOW_MAX: usize = 1 << 18;
+
 /// Time that a thread has to drop its sessions when the server ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
@@ -203,7 +207,7 @@ impl Below {
     /// Creates the threads. `begun` puts its thread below the others.
     pub fn start(begun: &ThreadStart) -> io::Result<Below> {
         let mut builder = Builder::new_current_thread();
-        builder.thread_name("below").thread_stack_size(STACK_BYTES);
+        builder.thread_name("below").thread_stack_size(STACK_BYTES).max_blocking_threads(BELOW_MAX);
         Ok(Below { runtime: Some(builder.build()?), begun: Arc::clone(begun) })
     }
 
