@@ -178,7 +178,7 @@ impl Answers {
     /// Returns the answer to a call.
     ///
     /// # Errors
-    /// `38000` for a call of another batch.
+    /// `38000` for a call of another batch; `39000`: the server broke the protocol.
     pub fn take<T: FromAnswer>(&mut self, later: Later<T>) -> Result<T> {
         let place = self.places.get_mut(later.at).ok_or_else(other_batch)?;
         let kind = std::mem::replace(&mut place.kind, AnswerKind::Nothing);
@@ -203,7 +203,7 @@ pub trait FromAnswer: Sized {
     /// Returns the answer, if it is of this type.
     ///
     /// # Errors
-    /// `39000`
+    /// `39000`: the server broke the protocol.
     fn from_answer(answer: OneAnswer<'_>) -> Result<Option<Self>>;
 }
 
@@ -218,16 +218,8 @@ macro_rules! answers {
     };
 }
 
-impl FromAnswer for Option<Row> {
-    fn from_answer(mut answer: OneAnswer<'_>) -> Result<Option<Option<Row>>> {
-        match answer.kind {
-            AnswerKind::Get(columns) => read_get(&mut answer.message, columns).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
 answers! {
+    AnswerKind::Get(columns), message => Option<Row>, read_get(&mut message, columns);
     AnswerKind::Bool, message => bool, message.reader.bool();
     AnswerKind::Cursor, message => Cursor, message.reader.u32().map(Cursor::numbered);
     AnswerKind::Executed, message => Executed, read_executed(&mut message.reader);
