@@ -5,10 +5,10 @@
 //!
 //! **Why two sides that answer at once come to poll:** while one of them sleeps, the other one waits for a wake-up
 //! (20 to 50 us) and for the answer. Its polling must outlast both, or it fails as long as the other side sleeps, and
-//! both sleep again and again. So it lasts [`TIME`]. Once one side polls, the other one waits for the answer alone.
+//! both sleep again and again. So it lasts `TIME`. Once one side polls, the other one waits for the answer alone.
 //!
 //! **Why a stream polls longer beside busy ones:** it waits for the turns of all others, and its thread does not sleep
-//! meanwhile. With 64 streams that is longer than [`TIME`], and they slept or polled by chance.
+//! meanwhile. With 64 streams that is longer than `TIME`, and they slept or polled by chance.
 
 use crate::system;
 use std::cell::Cell;
