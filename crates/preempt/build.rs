@@ -2,7 +2,10 @@
 
 fn main() {
     println!("cargo:rerun-if-env-changed=OVERTAKE_PLANT");
-    if std::env::var("OVERTAKE_PLANT").is_ok_and(|plants| plants == "chosen") {
-        println!("cargo:rustc-cfg=overtake_plant=\"chosen\"");
+    match std::env::var("OVERTAKE_PLANT").as_deref() {
+        Ok("chosen") => println!("cargo:rustc-cfg=overtake_plant=\"chosen\""),
+        Ok("") | Err(std::env::VarError::NotPresent) => {}
+        // A test of planted bugs would pass with a build that has none.
+        other => panic!("OVERTAKE_PLANT must be \"chosen\", not {other:?}"),
     }
 }

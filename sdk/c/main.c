@@ -21,6 +21,9 @@ static void transfer(void) {
         ot_raise("22004", "payer, payee and amount must not be null", NULL);
     }
     int64_t amount = ot_as_int(sum);
+    if (amount <= 0 || ot_as_int(payer) == ot_as_int(payee)) {
+        ot_raise("22023", "the amount must be positive, and the accounts different", NULL);
+    }
     ot_add_get(ACCOUNT, OT_LOCK, OT_ROW(payer));
     ot_add_get(ACCOUNT, OT_LOCK, OT_ROW(payee));
     ot_run();

@@ -15,6 +15,9 @@ final class Main {
             throw new Overtake.SqlError("22004", "payer, payee and amount must not be null");
         }
         long payer = arguments.getLong(0), payee = arguments.getLong(1), amount = arguments.getLong(2);
+        if (amount <= 0 || payer == payee) {
+            throw new Overtake.SqlError("22023", "the amount must be positive, and the accounts different");
+        }
         Overtake.Batch batch = call.batch();
         batch.getForUpdate(ACCOUNT, payer);
         batch.getForUpdate(ACCOUNT, payee);

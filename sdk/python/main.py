@@ -10,6 +10,8 @@ def transfer(call, payer, payee, amount):
     """Moves an amount from one account to another, and returns the payer's new balance."""
     if payer is None or payee is None or amount is None:
         overtake.raise_error("22004", "payer, payee and amount must not be null")
+    if amount <= 0 or payer == payee:
+        overtake.raise_error("22023", "the amount must be positive, and the accounts different")
     batch = call.batch()
     batch.get(ACCOUNT, payer, lock=True)
     batch.get(ACCOUNT, payee, lock=True)

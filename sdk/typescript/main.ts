@@ -9,6 +9,9 @@ overtake.procedure("transfer", (call, payer: bigint | null, payee: bigint | null
   if (payer === null || payee === null || amount === null) {
     throw new overtake.SqlError("22004", "payer, payee and amount must not be null");
   }
+  if (amount <= 0n || payer === payee) {
+    throw new overtake.SqlError("22023", "the amount must be positive, and the accounts different");
+  }
   const batch = call.batch();
   const from = batch.get(ACCOUNT, [payer], true);
   const to = batch.get(ACCOUNT, [payee], true);

@@ -238,7 +238,7 @@ impl<'s> Rights<'s> {
         }
         match self.state.schema(name) {
             Some(schema) => self.on(schema.securable()).has(privilege),
-            None => privilege == Privileges::USAGE || !crate::system::SCHEMAS.iter().any(|(_, own)| *own == name),
+            None => privilege == Privileges::USAGE || !crate::system::is_schema(name),
         }
     }
 

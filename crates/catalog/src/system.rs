@@ -19,6 +19,11 @@ pub const OWN_SCHEMA: &str = "overtake";
 pub const SCHEMAS: [(u32, &str); 4] =
     [(11, PG_CATALOG), (99, "pg_toast"), (13_207, INFORMATION_SCHEMA), (13_208, OWN_SCHEMA)];
 
+/// Returns true if a schema of this name always exists.
+pub fn is_schema(name: &str) -> bool {
+    SCHEMAS.iter().any(|(_, fixed)| *fixed == name)
+}
+
 /// A virtual table, whose rows are made when it is read.
 #[derive(Debug)]
 pub struct SystemTable {

@@ -55,6 +55,7 @@ use host::refusal::Refusal;
 use host::say::say;
 use host::stop::Stop;
 use project::Project;
+use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
@@ -68,9 +69,9 @@ pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
     match command {
         ProcCommand::New(arguments) => {
             let name = template::create(&arguments.directory, arguments.language)?;
-            let directory = arguments.directory.display();
             let renamed = template::renamed(&arguments.directory, &name);
-            say(format_args!("Wrote {directory}. Next: overtake proc test {directory}\n{renamed}"))
+            let (directory, word) = (arguments.directory.display(), shell_word(&arguments.directory));
+            say(format_args!("Wrote {directory}. Next: overtake proc test {word}\n{renamed}"))
         }
         ProcCommand::Build(arguments) => {
             let project = Project::open(&arguments.directory)?;
@@ -98,10 +99,38 @@ pub fn run(command: &ProcCommand, stop: &Stop) -> anyhow::Result<()> {
     }
 }
 
+/// Returns a path as one word of a POSIX shell, quoted if it must be.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |sign: char| sign.is_alphanumeric() || "_-./+,:@%=".contains(sign);
+    match text.chars().all(is_plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 fn tools(loading: &LoadArguments, stop: &Stop) -> Tools {
     Tools::new(stop, Duration::from_secs(loading.load_limit.into()))
 }
 
 fn runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the runtime of connections")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, word) in [
+            ("shop", "shop"),
+            ("../a-b_2/ä.x", "../a-b_2/ä.x"),
+            ("a b;c", "'a b;c'"),
+            ("it's", "'it'\\''s'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+    }
 }

@@ -315,6 +315,29 @@ mod tests {
         assert_eq!(counts(&network), [10, 10, 10]);
     }
 
+    #[tokio::test]
+    async fn jobs_that_wait_keep_no_other_from_running() {
+        const JOBS: usize = 600;
+        let below = Arc::new(Below::start(&nothing()).expect("threads"));
+        let (begun, mut all_begun) = tokio::sync::mpsc::unbounded_channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        for _ in 0..JOBS {
+            let (below, begun, ended) = (Arc::clone(&below), begun.clone(), Arc::clone(&ended));
+            let job = move || {
+                begun.send(()).expect("the test waits");
+                // The first one waits for the test, all others for the lock.
+                ended.locked_anyway().recv().expect_err("the test ends all waits");
+            };
+            tokio::spawn(async move { below.run(&Arc::default(), job).await });
+        }
+        for _ in 0..JOBS {
+            let next = tokio::time::timeout(Duration::from_secs(60), all_begun.recv()).await;
+            next.expect("each job begins while all others wait").expect("a job");
+        }
+        drop(end);
+    }
+
     /// Scheduling class of this thread, as `/proc` shows it: 0 is the ordinary one, 5 SCHED_IDLE.
     fn class() -> String {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("it exists");

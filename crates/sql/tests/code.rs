@@ -377,6 +377,11 @@ fn limits_end_a_call() {
             "alter function plus set (memory_limit = '1MB')",
             "22023 1024 kB is outside the valid range for parameter \"memory_limit\" (4096 kB .. 2097152 kB)",
         ),
+        (
+            "alter function plus set (time_limit = '1s', time_limit = '2s')",
+            "22023 parameter \"time_limit\" specified more than once",
+        ),
+        ("create schema overtake", "42P06 schema \"overtake\" already exists"),
         ("alter function plus set (nothing = 1)", "22023 unrecognized parameter \"nothing\""),
         (
             "create function s() returns int language sql as 'select 1'; alter function s set (isolation = wasm)",

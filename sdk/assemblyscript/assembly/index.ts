@@ -12,6 +12,9 @@ function transfer(call: Call): void {
   const sum = call.argument(2);
   if (payer.isNull || payee.isNull || sum.isNull) raise("22004", "payer, payee and amount must not be null");
   const amount = sum.asInt();
+  if (amount <= 0 || payer.asInt() == payee.asInt()) {
+    raise("22023", "the amount must be positive, and the accounts different");
+  }
   const batch = call.batch();
   batch.get(ACCOUNT, [payer], true);
   batch.get(ACCOUNT, [payee], true);

@@ -1,6 +1,11 @@
 CALL transfer(1, 2, 30, NULL);
 SELECT id, balance FROM account ORDER BY id;
 
+-- Nothing, less than nothing, and to oneself.
+CALL transfer(1, 2, 0, NULL);
+CALL transfer(1, 2, -30, NULL);
+CALL transfer(1, 1, 30, NULL);
+
 -- More than there is.
 CALL transfer(1, 2, 1000, NULL);
 CALL transfer(1, 9, 1, NULL);

@@ -13,6 +13,9 @@ fn transfer(call: &mut Call) -> Result<i64> {
     let (Some(payer), Some(payee), Some(amount)) = arguments else {
         return Err(Error::new("22004", "payer, payee and amount must not be null"));
     };
+    if amount <= 0 || payer == payee {
+        return Err(Error::new("22023", "the amount must be positive, and the accounts different"));
+    }
     let mut batch = call.batch();
     let (from, to) = (batch.get_for_update(ACCOUNT, payer), batch.get_for_update(ACCOUNT, payee));
     let mut answers = batch.run()?;

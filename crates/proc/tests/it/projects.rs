@@ -43,6 +43,10 @@ fn check_bank(program: &Path) {
         assert_eq!(told(error), ("P0001", "the balance is too low".to_owned()));
         let error = invoke(&mut worker, &mut tables, 0, &[&ints([1, 9, 1])]).expect_err("no account");
         assert_eq!(told(error), ("P0002", "an account does not exist".to_owned()));
+        for refused in [[1, 2, 0], [1, 2, -30], [1, 1, 30]] {
+            let error = invoke(&mut worker, &mut tables, 0, &[&ints(refused)]).expect_err("a wrong amount");
+            assert_eq!(told(error), ("22023", "the amount must be positive, and the accounts different".to_owned()));
+        }
         for at in 0..3 {
             let mut arguments = ints([1, 2, 1]);
             arguments[at] = Datum::Null;

@@ -60,7 +60,7 @@ impl Binder<'_> {
 
     fn called(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlResult<Typed> {
         match self.find_routine(call, CallStyle::Function, scope)? {
-            CallMeaning::Unknown => {}
+            CallMeaning::Unknown => self.check_names(&call.arguments)?,
             CallMeaning::Routine(found) => return self.routine_in_expression(call, found, scope),
             CallMeaning::BuiltIn(arguments) => {
                 let name = self.own_name(call, scope)?;

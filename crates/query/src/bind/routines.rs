@@ -104,6 +104,7 @@ impl Binder<'_> {
             return Ok(CallMeaning::Unknown);
         }
         let given = self.given_arguments(&call.arguments, scope)?;
+        self.check_names(&call.arguments)?;
         let kinds: Vec<Kind> = given.iter().map(|argument| argument.kind.kind).collect();
         let mut candidates: Vec<Candidate<'_>> = Vec::new();
         for routine in named {
@@ -133,6 +134,27 @@ impl Binder<'_> {
         self.note(call.name.span(), note);
         let arguments = self.values_of_parameters(&candidate, style, given)?;
         Ok(CallMeaning::Routine(FoundRoutine { routine, arguments }))
+    }
+
+    /// Checks that named arguments come last, each name once.
+    ///
+    /// # Errors
+    /// `42601`
+    pub(super) fn check_names(&self, arguments: &[Argument]) -> SqlResult<()> {
+        let mut seen: Vec<&str> = Vec::new();
+        for argument in arguments {
+            let message = match &argument.name {
+                Some(name) if seen.contains(&&**name) => format!("argument name \"{}\" used more than once", &**name),
+                None if !seen.is_empty() => "positional argument cannot follow named argument".to_owned(),
+                Some(name) => {
+                    seen.push(name);
+                    continue;
+                }
+                None => continue,
+            };
+            return Err(self.at_place(SqlError::new(SqlState::SYNTAX_ERROR, message), argument.span()));
+        }
+        Ok(())
     }
 
     /// Returns the routines of a name, in the order of the search path.

@@ -125,7 +125,7 @@ impl Ddl<'_> {
     }
 
     fn granted_schema(&self, name: &Name) -> SqlResult<Granted> {
-        if catalog::system::SCHEMAS.iter().any(|(_, own)| *own == &**name) {
+        if catalog::system::is_schema(name) {
             return Err(SqlError::unsupported("GRANT on a schema of the system"));
         }
         let schema = self.state.schema(name).ok_or_else(|| no_schema(name))?;

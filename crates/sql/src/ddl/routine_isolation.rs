@@ -10,24 +10,44 @@ use syntax::ast::{Name, StorageParameter};
 
 /// Names of the parameters.
 const NAMES: [&str; 6] = ["isolation", "channel", "time_limit", "memory_limit", "row_limit", "urgent"];
-/// Least memory of an instance, in kilobytes: the exchange area and a stack.
-const MEMORY_MIN_KB: u64 = 4 << 10;
-/// Greatest memory of an instance, in kilobytes.
-const MEMORY_MAX_KB: u64 = 2 << 20;
+
+/// Parameter whose value is a number.
+struct NumberParameter {
+    /// Units with their factors. The first one is that of a number without a unit.
+    units: &'static [(&'static str, u64)],
+    /// Least and greatest number, in the first unit.
+    range: (u64, u64),
+}
+
+const TIME_LIMIT: NumberParameter = NumberParameter {
+    units: &[("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)],
+    range: (1, i32::MAX as u64),
+};
+/// The least memory holds the exchange area and a stack.
+const MEMORY_LIMIT: NumberParameter = NumberParameter {
+    units: &[("kB", 1), ("MB", 1 << 10), ("GB", 1 << 20), ("TB", 1 << 30)],
+    range: (4 << 10, 2 << 20),
+};
+const ROW_LIMIT: NumberParameter = NumberParameter { units: &[], range: (1, u32::MAX as u64) };
 
 /// Changes the isolation of a routine.
 ///
 /// # Errors
 /// `22023` for an unknown parameter, or a value that it does not take; `42809` for a routine in SQL.
 pub(super) fn set(routine: &mut Routine, parameters: &[StorageParameter]) -> SqlResult<()> {
+    let mut seen: Vec<String> = Vec::with_capacity(parameters.len());
     for StorageParameter { name, value } in parameters {
         let name = name.to_string();
+        if seen.contains(&name) {
+            return Err(refused(format!("parameter \"{name}\" specified more than once")));
+        }
         let Some(value) = value.as_deref() else {
             return Err(refused(format!("parameter \"{name}\" requires a value")));
         };
         set_one(&mut routine.isolation, &name, value)?;
+        seen.push(name);
     }
-    let names = |wanted: &str| parameters.iter().any(|parameter| parameter.name.to_string() == wanted);
+    let names = |wanted: &str| seen.iter().any(|name| name == wanted);
     if names("isolation") && !names("channel") {
         forget_channel(routine);
     }
@@ -72,18 +92,9 @@ fn set_one(isolation: &mut Isolation, name: &str, value: &str) -> SqlResult<()> 
     match name {
         "isolation" => isolation.level = Some(Level::named(value).ok_or_else(|| bad_word(name, value, levels()))?),
         "channel" => isolation.channel = Some(Channel::named(value).ok_or_else(|| bad_word(name, value, channels()))?),
-        "time_limit" => isolation.limits.time = Some(Duration::from_millis(number(name, value, "ms")?)),
-        "memory_limit" => {
-            let kilobytes = number(name, value, "kB")?;
-            if !(MEMORY_MIN_KB..=MEMORY_MAX_KB).contains(&kilobytes) {
-                let message = format!(
-                    "{kilobytes} kB is outside the valid range for parameter \"{name}\" ({MEMORY_MIN_KB} kB .. {MEMORY_MAX_KB} kB)"
-                );
-                return Err(refused(message));
-            }
-            isolation.limits.memory = kilobytes << 10;
-        }
-        "row_limit" => isolation.limits.rows = Some(number(name, value, "")?),
+        "time_limit" => isolation.limits.time = Some(Duration::from_millis(TIME_LIMIT.read(name, value)?)),
+        "memory_limit" => isolation.limits.memory = MEMORY_LIMIT.read(name, value)? << 10,
+        "row_limit" => isolation.limits.rows = Some(ROW_LIMIT.read(name, value)?),
         "urgent" => isolation.is_urgent = switch(name, value)?,
         other => return Err(unknown(other)),
     }
@@ -140,22 +151,40 @@ fn switch(name: &str, value: &str) -> SqlResult<bool> {
     }
 }
 
-/// Reads a positive number, with a unit of time or memory behind it unless it is in the parameter's own.
-fn number(name: &str, value: &str, unit: &str) -> SqlResult<u64> {
-    let wrong = || refused(format!("invalid value for parameter \"{name}\": \"{value}\""));
-    let digits = value.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(value.len());
-    let (number, given) = value.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let factor = match (unit, given.trim()) {
-        (_, "") => 1,
-        ("ms", "ms") | ("kB", "kB") => 1,
-        ("ms", "s") => 1_000,
-        ("ms", "min") => 60_000,
-        ("kB", "MB") => 1 << 10,
-        ("kB", "GB") => 1 << 20,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(factor).filter(|number| 0 < *number && *number <= u64::from(u32::MAX)).ok_or_else(wrong)
+impl NumberParameter {
+    /// Reads a number, which may have a unit.
+    ///
+    /// # Errors
+    /// `22023` with the valid units or the range.
+    fn read(&self, name: &str, value: &str) -> SqlResult<u64> {
+        let wrong = || refused(format!("invalid value for parameter \"{name}\": \"{value}\""));
+        let digits = value.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(value.len());
+        let (digits, given) = value.split_at(digits);
+        if digits.is_empty() {
+            return Err(wrong());
+        }
+        let factor = match given.trim() {
+            "" => 1,
+            given => match self.units.iter().find(|(unit, _)| *unit == given) {
+                Some((_, factor)) => *factor,
+                None if self.units.is_empty() => return Err(wrong()),
+                None => {
+                    let units: Vec<&str> = self.units.iter().map(|(unit, _)| *unit).collect();
+                    return Err(wrong().hint(format!("Valid units for this parameter are {}.", units.join(", "))));
+                }
+            },
+        };
+        let (least, most) = self.range;
+        let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        let number = number.ok_or_else(|| wrong().hint("Value exceeds integer range."))?;
+        if (least..=most).contains(&number) {
+            return Ok(number);
+        }
+        let unit = self.units.first().map_or(String::new(), |(unit, _)| format!(" {unit}"));
+        Err(refused(format!(
+            "{number}{unit} is outside the valid range for parameter \"{name}\" ({least}{unit} .. {most}{unit})"
+        )))
+    }
 }
 
 #[cfg(test)]
@@ -163,13 +192,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_units() {
-        let read = |value, unit| number("n", value, unit).map_err(|error| error.state().0);
-        assert_eq!(read("15", "ms"), Ok(15));
-        assert_eq!(read("2s", "ms"), Ok(2_000));
-        assert_eq!(read("2 MB", "kB"), Ok(2_048));
-        for (value, unit) in [("0", "ms"), ("-1", "ms"), ("", "ms"), ("1MB", "ms"), ("1s", ""), ("99999999999", "")] {
-            assert_eq!(read(value, unit), Err("22023"), "{value} {unit}");
+    fn numbers_have_units_and_a_range() {
+        let read = |parameter: &NumberParameter, value| {
+            parameter.read("n", value).map_err(|error| (error.message().to_owned(), error.hint_text().is_some()))
+        };
+        assert_eq!(read(&TIME_LIMIT, "15"), Ok(15));
+        assert_eq!(read(&TIME_LIMIT, "2s"), Ok(2_000));
+        assert_eq!(read(&MEMORY_LIMIT, "8 MB"), Ok(8_192));
+        assert_eq!(read(&ROW_LIMIT, "7"), Ok(7));
+        let outside =
+            |value, range| Err((format!("{value} is outside the valid range for parameter \"n\" ({range})"), false));
+        assert_eq!(read(&TIME_LIMIT, "0"), outside("0 ms", "1 ms .. 2147483647 ms"));
+        assert_eq!(read(&MEMORY_LIMIT, "1MB"), outside("1024 kB", "4096 kB .. 2097152 kB"));
+        assert_eq!(read(&ROW_LIMIT, "4294967296"), outside("4294967296", "1 .. 4294967295"));
+        let wrong = |value, has_hint| Err((format!("invalid value for parameter \"n\": \"{value}\""), has_hint));
+        assert_eq!(read(&TIME_LIMIT, "1MB"), wrong("1MB", true));
+        assert_eq!(read(&TIME_LIMIT, "999999999999999999d"), wrong("999999999999999999d", true));
+        for value in ["-1", "", "ms"] {
+            assert_eq!(read(&TIME_LIMIT, value), wrong(value, false));
         }
+        assert_eq!(read(&ROW_LIMIT, "1s"), wrong("1s", false));
     }
 }

@@ -106,7 +106,7 @@ impl Ddl<'_> {
     }
 
     fn has_schema(&self, name: &str) -> bool {
-        self.state.schema(name).is_some() || catalog::system::SCHEMAS.iter().any(|(_, own)| *own == name)
+        self.state.schema(name).is_some() || catalog::system::is_schema(name)
     }
 
     fn routine_found(&mut self, word: RoutineWord, name: &RoutineName) -> SqlResult<Option<NamedRoutine>> {

@@ -198,7 +198,7 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::RESERVED_NAME, message)
                 .detail("The prefix \"pg_\" is reserved for system schemas."));
         }
-        if *if_not_exists && self.state.schema(&name).is_some() {
+        if *if_not_exists && (catalog::system::is_schema(&name) || self.state.schema(&name).is_some()) {
             self.notice(SqlState::DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
             return Ok("CREATE SCHEMA".into());
         }

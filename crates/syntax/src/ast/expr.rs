@@ -348,6 +348,13 @@ pub struct Argument {
     pub value: Expr,
 }
 
+impl Argument {
+    /// Returns the place of the argument, which begins with its name.
+    pub fn span(&self) -> Span {
+        self.name.as_ref().map_or(self.value.span, |name| name.span)
+    }
+}
+
 /// Window of a call.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Over {
