@@ -39,7 +39,7 @@ pub(crate) type Asleep<'a> = dyn Fn(&mut dyn FnMut()) + 'a;
 
 /// Time for which a host spins before it sleeps: longer where that was worth it.
 #[derive(Debug)]
-struct Spin {
+pub(crate) struct Spin {
     us: u32,
     /// Waits since spinning was given up.
     skipped: u32,
@@ -104,13 +104,10 @@ fn spin(time: Duration, is_done: &impl Fn() -> bool) -> bool {
 /// The host's side of a channel.
 pub(crate) enum HostChannel {
     /// Shared memory.
-    Shared(SharedChannel, SpinState),
+    Shared(SharedChannel, Spin),
     /// Socket.
     Socket(UnixStream),
 }
-
-/// State of spinning, private to this module.
-pub(crate) struct SpinState(Spin);
 
 /// The host's side of a channel, the worker's, and the worker's doorbell.
 pub(crate) type Ends = (HostChannel, OwnedFd, Option<OwnedFd>);
@@ -127,7 +124,7 @@ impl HostChannel {
                 ours.as_ref().map_or(Ok(()), |bell| bell.set_nonblocking(true))?;
                 let memory = SharedChannel::create(ours)?;
                 let file = memory.file().try_clone()?.into();
-                Some((HostChannel::Shared(memory, SpinState(Spin::new())), file, theirs.map(OwnedFd::from)))
+                Some((HostChannel::Shared(memory, Spin::new()), file, theirs.map(OwnedFd::from)))
             }
             Channel::UnixSocket => {
                 let (host, worker) = UnixStream::pair()?;
@@ -141,7 +138,7 @@ impl HostChannel {
     /// Says on how many processors this thread and the worker may run: on one, neither can answer while the other spins.
     pub(crate) fn runs_on(&mut self, processors: usize) {
         match self {
-            HostChannel::Shared(_, SpinState(spin)) => spin.at_once_max = processors / 2,
+            HostChannel::Shared(_, spin) => spin.at_once_max = processors / 2,
             HostChannel::Socket(_) => {}
         }
     }
@@ -185,7 +182,7 @@ impl HostChannel {
         asleep: &Asleep<'_>,
     ) -> SqlResult<MessageKind> {
         let (kind, _entry, len) = match self {
-            HostChannel::Shared(memory, SpinState(spin)) => {
+            HostChannel::Shared(memory, spin) => {
                 if !spin.until(|| memory.is_ours()) {
                     sleep_until(asleep, || {
                         while !memory.is_ours() {

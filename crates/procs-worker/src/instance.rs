@@ -231,20 +231,22 @@ impl WorkerInstance {
                     return Err(unexpected(received));
                 }
             }
-            // The engine looks for itself, but knows no limit of the routine.
+            // The limit holds for engines that know none, too.
             let served = deadline.map_or(Ok(()), |deadline| deadline.look());
             if let Err(error) = served.and_then(|()| wire::serve(engine, request, answer)) {
-                // It waits for an answer, so it learns of the error and may end by itself.
+                // It waits for an answer, so it learns of the error and may end by itself. One that takes no message
+                // has as little time as one that gives none: nobody hears a cancel here.
                 watched.worker.grace = GRACE;
                 let told = error.message().as_bytes();
                 let told = told.get(..OUTPUT_MAX).unwrap_or(told);
-                channel.send(MessageKind::Abort, 0, told, &mut || watched.look())?;
                 let patience = Deadline::from_now(Some(PATIENCE));
                 let mut look = || {
                     patience.map_or(Ok(()), |patience| patience.look())?;
                     watched.look()
                 };
-                let told = channel.receive(request, &mut look, &|wait| engine.asleep(wait));
+                let told = channel
+                    .send(MessageKind::Abort, 0, told, &mut look)
+                    .and_then(|()| channel.receive(request, &mut look, &|wait| engine.asleep(wait)));
                 if matches!(told, Ok(MessageKind::Fail)) {
                     watched.worker.grace = Duration::ZERO;
                     *has_ended = true;

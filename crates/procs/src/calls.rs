@@ -134,8 +134,8 @@ pub trait EngineCalls {
         each(&types)
     }
 
-    /// Takes notice of calls that are about to be made, and may ask for the memory that they will need. A hint: it fails
-    /// never, reads nothing, and promises nothing about the calls.
+    /// Takes notice of calls that are about to be made, and may ask for the memory that they will need. A hint: it never
+    /// fails, reads nothing, and promises nothing about the calls.
     fn foresee(&mut self, calls: &[ComingCall], values: &[Datum]) {
         let _ = (calls, values);
     }

@@ -1,6 +1,7 @@
 //! Errors with which a level ends code, whatever the code wanted.
 
 use statement::error::{SqlError, SqlResult, SqlState};
+use statement::pulse::Watch;
 use std::time::{Duration, Instant};
 
 /// Time at which an invocation must end.
@@ -23,6 +24,12 @@ impl Deadline {
     /// `57014`
     pub fn look(&self) -> SqlResult<()> {
         if Instant::now() < self.at { Ok(()) } else { Err(out_of_time(self.limit)) }
+    }
+}
+
+impl Watch for Deadline {
+    fn look(&self) -> SqlResult<()> {
+        Deadline::look(self)
     }
 }
 

@@ -25,6 +25,7 @@
 
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
+use types::calendar;
 use types::datum::Datum;
 use types::forms::Forms;
 use types::numeric::Numeric;
@@ -274,10 +275,16 @@ pub fn datum(value: WireValue<'_>, to: SqlType) -> SqlResult<Datum> {
         }
         (WireValue::Text(value), Kind::Text | Kind::Varchar | Kind::Bpchar) => Datum::text(value),
         (WireValue::Bytes(value), Kind::Bytea) => Datum::Bytes(value.into()),
-        (WireValue::Date(value), Kind::Date) => Datum::Date(value),
-        (WireValue::Time(value), Kind::Time) if (0..=types::calendar::DAY).contains(&value) => Datum::Time(value),
+        (WireValue::Date(infinite @ (i32::MIN | i32::MAX)), Kind::Date) => Datum::Date(infinite),
+        (WireValue::Date(days), Kind::Date) => Datum::Date(calendar::date(days.into())?),
+        (WireValue::Time(value), Kind::Time) if (0..=calendar::DAY).contains(&value) => Datum::Time(value),
         (WireValue::Time(_), Kind::Time) => return Err(out_of_range(kind)),
-        (WireValue::Timestamp(value), Kind::Timestamp | Kind::Timestamptz) => Datum::Timestamp(value),
+        (WireValue::Timestamp(infinite @ (i64::MIN | i64::MAX)), Kind::Timestamp | Kind::Timestamptz) => {
+            Datum::Timestamp(infinite)
+        }
+        (WireValue::Timestamp(micros), Kind::Timestamp | Kind::Timestamptz) => {
+            Datum::Timestamp(calendar::moment(0, micros)?)
+        }
         (WireValue::Uuid(value), Kind::Uuid) => Datum::Uuid(value),
         (WireValue::Array(items), Kind::Array(_) | Kind::Int2Vector | Kind::OidVector) => {
             let element = SqlType { kind: kind.element().unwrap_or(Kind::Unknown), typmod: to.typmod };
@@ -450,6 +457,17 @@ mod tests {
         assert_eq!(state(WireValue::Int(-1), Kind::Oid), "22003");
         assert_eq!(state(WireValue::Float(1e300), Kind::Float4), "22003");
         assert_eq!(state(WireValue::Time(-1), Kind::Time), "22003");
+        // Days and times that no text form has.
+        for days in [i32::MIN + 1, -2_440_589, 2_145_042_906, i32::MAX - 1] {
+            assert_eq!(state(WireValue::Date(days), Kind::Date), "22008", "{days}");
+        }
+        for micros in [i64::MIN + 1, -2_440_588 * calendar::DAY - 1] {
+            assert_eq!(state(WireValue::Timestamp(micros), Kind::Timestamp), "22008", "{micros}");
+        }
+        for infinite in [i64::MIN, i64::MAX] {
+            assert!(datum(WireValue::Timestamp(infinite), Kind::Timestamptz.into()).is_ok());
+        }
+        assert!(datum(WireValue::Date(i32::MAX), Kind::Date.into()).is_ok());
         assert_eq!(state(WireValue::Int(1), Kind::Text), "42804");
         assert_eq!(state(WireValue::Bytes(b"a"), Kind::Text), "42804");
         assert_eq!(state(WireValue::Text("x"), Kind::Int4), "22P02");

@@ -16,6 +16,10 @@ use std::time::Duration;
 /// Greatest number of programs that are kept.
 const KEPT_MAX: usize = 256;
 
+/// Greatest number of bytes of code that are kept, together. A statement brings at most 64 MB, which up to three levels
+/// load, so a definition finds all that it has loaded.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
 /// Time between two looks of a statement that waits for another one to load the same code.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -31,10 +35,38 @@ pub trait IdleInstances: Send + Sync {
 /// Loaded code, and the code that statements are loading.
 #[derive(Default)]
 struct Programs {
-    kept: HashMap<ProgramKey, Arc<dyn Program>>,
+    kept: HashMap<ProgramKey, KeptProgram>,
     /// Keys of these, the oldest first.
     order: VecDeque<ProgramKey>,
+    /// Bytes of code of all that are kept.
+    bytes: usize,
     loading: HashSet<ProgramKey>,
+}
+
+struct KeptProgram {
+    program: Arc<dyn Program>,
+    /// Bytes of its code.
+    bytes: usize,
+}
+
+impl Programs {
+    /// Keeps a program. Returns those that have to go for it: the oldest that nobody uses, else the oldest.
+    fn keep(&mut self, key: ProgramKey, new: KeptProgram) -> Vec<KeptProgram> {
+        let mut surplus = Vec::new();
+        while KEPT_MAX <= self.kept.len() || KEPT_BYTES_MAX < self.bytes + new.bytes {
+            let is_idle =
+                |key: &ProgramKey| self.kept.get(key).is_none_or(|kept| Arc::strong_count(&kept.program) == 1);
+            let oldest = self.order.iter().position(is_idle).unwrap_or(0);
+            let Some(oldest) = self.order.remove(oldest) else { break };
+            let Some(gone) = self.kept.remove(&oldest) else { continue };
+            self.bytes -= gone.bytes;
+            surplus.push(gone);
+        }
+        self.bytes += new.bytes;
+        self.order.push_back(key);
+        self.kept.insert(key, new);
+        surplus
+    }
 }
 
 /// Code that this statement loads. Its end lets others try who want the same.
@@ -123,7 +155,8 @@ impl Runtimes {
     /// one loads it.
     ///
     /// # Errors
-    /// `0A000` with the reason if the level is missing; those of [`Runtime::load`]; `57014` if the statement is cancelled.
+    /// `0A000` with the reason if the level is missing; those of [`Runtime::load`]; `53200` if there is no room for the
+    /// code; `57014` if the statement is cancelled.
     pub fn program(&self, level: Level, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
         let runtime = match (self.runtime(level), self.availability(level)) {
             (Some(runtime), Availability::Ready) => runtime,
@@ -134,7 +167,7 @@ impl Runtimes {
         let loading = loop {
             let mut programs = self.programs.locked_anyway();
             if let Some(program) = programs.kept.get(&key) {
-                return Ok(Arc::clone(program));
+                return Ok(Arc::clone(&program.program));
             }
             if programs.loading.insert(key) {
                 break Loading(self, key);
@@ -143,13 +176,11 @@ impl Runtimes {
             drop(self.has_loaded.wait_timeout(programs, LOOK).or_end_process());
             pulse::look()?;
         };
+        // The levels copy the code, or make more of it.
+        let bytes = artifact.bytes().len();
+        SqlError::check_room(bytes)?;
         let program = runtime.load(artifact)?;
-        let mut programs = self.programs.locked_anyway();
-        let oldest = if KEPT_MAX <= programs.kept.len() { programs.order.pop_front() } else { None };
-        let surplus = oldest.and_then(|oldest| programs.kept.remove(&oldest));
-        programs.kept.insert(key, Arc::clone(&program));
-        programs.order.push_back(key);
-        drop(programs);
+        let surplus = self.programs.locked_anyway().keep(key, KeptProgram { program: Arc::clone(&program), bytes });
         drop(loading);
         // Outside of the lock: the end of a program may take long.
         drop(surplus);
@@ -191,4 +222,54 @@ pub fn missing_level(level: Level, reason: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         .detail(reason)
         .hint("The view overtake.isolation_levels lists the levels that this server can run.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::level::Channel;
+    use crate::runtime::{Instance, Limits};
+
+    #[derive(Debug)]
+    struct Code;
+
+    impl Program for Code {
+        fn open(&self, _: Tenant, _: Channel, _: &Limits) -> SqlResult<Box<dyn Instance>> {
+            Err(missing_level(Level::Wasm, "it is none"))
+        }
+    }
+
+    #[test]
+    fn kept_code_has_a_limit_in_bytes() {
+        let mut programs = Programs::default();
+        let key = |number| (Level::Wasm, [number; 32]);
+        let keep = |programs: &mut Programs, number, bytes| -> Arc<dyn Program> {
+            let program: Arc<dyn Program> = Arc::new(Code);
+            programs.keep(key(number), KeptProgram { program: Arc::clone(&program), bytes });
+            program
+        };
+        let numbers = |programs: &Programs| -> Vec<u8> { programs.order.iter().map(|(_, digest)| digest[0]).collect() };
+        let in_use = keep(&mut programs, 1, KEPT_BYTES_MAX / 2);
+        drop(keep(&mut programs, 2, KEPT_BYTES_MAX / 4));
+        drop(keep(&mut programs, 3, KEPT_BYTES_MAX / 4));
+        assert_eq!(numbers(&programs), [1, 2, 3]);
+        // The oldest that nobody uses goes first, and one that is in use only if no other is left.
+        drop(keep(&mut programs, 4, 1));
+        assert_eq!(numbers(&programs), [1, 3, 4]);
+        drop(keep(&mut programs, 5, KEPT_BYTES_MAX));
+        assert_eq!(numbers(&programs), [5]);
+        assert_eq!((programs.bytes, programs.kept.len()), (KEPT_BYTES_MAX, 1));
+        drop(in_use);
+    }
+
+    #[test]
+    fn kept_code_has_a_limit_in_number() {
+        let mut programs = Programs::default();
+        for number in 0..KEPT_MAX + 10 {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&number.to_le_bytes());
+            programs.keep((Level::Wasm, digest), KeptProgram { program: Arc::new(Code), bytes: 1 });
+        }
+        assert_eq!((programs.kept.len(), programs.order.len(), programs.bytes), (KEPT_MAX, KEPT_MAX, KEPT_MAX));
+    }
 }

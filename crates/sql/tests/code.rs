@@ -52,7 +52,8 @@ impl NativeModule for Bank {
         entry raise_all
         entry broken
         entry twice
-        entry divide"
+        entry divide
+        entry silent"
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
@@ -120,6 +121,7 @@ impl NativeModule for Bank {
                     .map(|value| vec![Datum::Int4(value)])
                     .ok_or_else(|| SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"))
             }
+            (11, [_]) => Ok(Vec::new()),
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -153,7 +155,8 @@ const SET_UP: &str = "
         entry raise_all
         entry broken
         entry twice
-        entry divide$$ artifact native 'bank';
+        entry divide
+        entry silent$$ artifact native 'bank';
     create module plain manifest $$overtake 1
         table accounts accounts (id, balance)
         entry transfer
@@ -166,7 +169,8 @@ const SET_UP: &str = "
         entry raise_all
         entry broken
         entry twice
-        entry divide$$ artifact native 'bank';
+        entry divide
+        entry silent$$ artifact native 'bank';
     create function transfer(int, int, bigint) returns bigint language native as 'bank';
     create function total(out sum bigint, out count bigint) language native stable as 'bank', 'total';
     create function all_accounts() returns table (id int, balance bigint) language native as 'bank', 'all';
@@ -178,7 +182,10 @@ const SET_UP: &str = "
     create function stable_raise(bigint) returns bigint language native stable as 'bank', 'raise_all';
     create function broken() returns int language native as 'bank', 'broken';
     create function divide(int) returns int language native immutable strict as 'plain';
-    create procedure twice() language native as 'bank', 'twice';";
+    create procedure twice() language native as 'bank', 'twice';
+    create function nothing(int) returns int language native as 'bank', 'silent';
+    create function nothing_stable(int) returns int language native stable as 'plain', 'silent';
+    create function nothing_void(int) returns void language native as 'bank', 'silent';";
 
 /// Rows as text, or the error's code and message.
 fn shown(session: &mut Session, statement: &str) -> String {
@@ -252,6 +259,24 @@ fn notices_and_contexts_reach_the_client() {
     assert_eq!(notices, [("WARNING", "the balance is too low".to_owned())]);
     let error = support::run(session, "select raised(3)").unwrap_err();
     assert_eq!((error.detail_text(), error.hint_text()), (Some("A detail."), Some("A hint.")));
+}
+
+/// Goal: a value that the code does not return is an error, not NULL, on both paths, for one row and for many.
+#[test]
+fn code_returns_a_value_for_each_row() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    let missing = "39000 the routine returned 0 rows for 1";
+    for statement in [
+        "select nothing(1)",
+        "select nothing_stable(1)",
+        "select count(nothing_stable(id)) from accounts",
+        "select id from accounts where nothing_stable(id) is null",
+    ] {
+        assert_eq!(shown(session, statement), missing, "{statement}");
+    }
+    assert!(support::run(session, "select nothing_void(1)").is_ok());
 }
 
 #[test]

@@ -40,7 +40,10 @@ const MANIFEST: &str = "overtake 1
     entry takes
     entry frees
     entry counts
-    entry holds";
+    entry holds
+    statement long SELECT count(*) FROM generate_series(1, 1000000000)
+    entry executes
+    entry prattles";
 
 /// 1 once `pauses` waits, 2 when it may go on.
 static PAUSE: AtomicU8 = AtomicU8::new(0);
@@ -195,6 +198,22 @@ impl NativeModule for Steps {
                 bytes.push(held());
                 Ok(bytes.into_iter().map(Datum::Int8).collect())
             }
+            // executes(apart) executes a statement that takes minutes, apart from the calling statement if it says so.
+            (13, [Datum::Bool(apart)]) => {
+                if *apart {
+                    engine.end_transaction(Commit)?;
+                }
+                engine.execute(StatementHandle(4), &[])?;
+                Ok(Vec::new())
+            }
+            // prattles() sends empty notices without end.
+            (14, []) => {
+                engine.end_transaction(Commit)?;
+                for _ in 0..1_000_000 {
+                    engine.notice(NoticeLevel::Notice, "")?;
+                }
+                Ok(Vec::new())
+            }
             _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "arguments of another type")),
         }
     }
@@ -218,6 +237,8 @@ fn database() -> Database {
         create procedure endless() language native as 'steps';
         create procedure limited() language native as 'steps', 'endless';
         alter procedure limited() set (time_limit = '50ms');
+        create procedure executes(bool) language native set (time_limit = '50ms') as 'steps';
+        create procedure prattles() language native as 'steps';
         create procedure tells() language native as 'steps';
         create procedure times(out a text, out b text, out c text, out d text) language native as 'steps';
         create procedure owned(int) language native security definer as 'steps', 'alternate';
@@ -412,6 +433,27 @@ fn cancels_timeouts_and_limits_end_the_code() {
         assert!(begun.elapsed() < Duration::from_secs(5), "threads are left");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Goal: the limit of a routine ends a statement that its code executes, too.
+#[test]
+fn a_time_limit_ends_a_statement_of_the_code() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    for apart in [false, true] {
+        let begun = Instant::now();
+        let told = text(session, &format!("call executes({apart})"));
+        assert!(told.starts_with("57014 canceling statement due to time limit of routine"), "{told}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "the statement takes minutes");
+    }
+}
+
+/// Goal: notices count towards their limit in every transaction, and those without text, too.
+#[test]
+fn notices_have_a_limit_over_all_transactions() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    assert_eq!(text(session, "call prattles()"), "54000 the notices of a statement exceed 1024 kB");
 }
 
 /// Goal: handles of the code that runs are never read by the manifest of another.

@@ -61,7 +61,8 @@ impl NativeModule for Bank {
         entry name
         entry ends
         entry by_statement
-        entry where"
+        entry where
+        entry tells"
     }
 
     fn is_urgent(&self) -> bool {
@@ -155,6 +156,12 @@ impl NativeModule for Bank {
             }
             // where() tells whether it runs in an urgent context.
             (9, []) => Ok(vec![Datum::Bool(preempt::in_urgent())]),
+            // tells(count) writes, and sends short notices.
+            (10, [Datum::Int4(count)]) => {
+                engine.put(ACCOUNTS, &[Datum::Int4(9), Datum::Int8((*count).into())], false)?;
+                (0..*count).try_for_each(|_| engine.notice(NoticeLevel::Notice, "x"))?;
+                Ok(Vec::new())
+            }
             (entry, arguments) => panic!("no entry {entry} of {arguments:?}"),
         }
     }
@@ -245,6 +252,7 @@ const TABLES: &str = "create table accounts (id int primary key, balance bigint 
     create procedure ends(id int) language native as 'bank', 'ends';
     create procedure by_statement(id int, out balance bigint) language native as 'bank', 'by_statement';
     create procedure is_urgent(out yes boolean) language native as 'bank', 'where';
+    create procedure tells(count int) language native set (urgent = true) as 'bank';
     alter procedure transfer set (urgent = true);
     alter procedure total set (urgent = on);
     alter procedure fails set (urgent = true);
@@ -474,6 +482,24 @@ fn a_long_call_gives_up() {
     run(session, "insert into accounts select n, 1 from generate_series(100, 2000) n").unwrap();
     check(session, &[("call total(null)", "2901")]);
     assert_eq!(setup.gave_up(GaveUp::Budget), 2);
+}
+
+/// Goal: a call that has committed is not answered with an error. Method: notices, each of them short, that only together
+/// are too many for a statement.
+#[test]
+fn too_many_notices_are_found_before_the_commit() {
+    let setup = Setup::new();
+    let session = &mut setup.high();
+    check(session, &[("call tells(400)", "done"), ("select balance from accounts where id = 9", "400")]);
+    assert_eq!(setup.gave_up(GaveUp::Budget), 0);
+    check(
+        session,
+        &[
+            ("call tells(9000)", "54000 the notices of a statement exceed 1024 kB"),
+            ("select balance from accounts where id = 9", "400"),
+        ],
+    );
+    assert_eq!(setup.gave_up(GaveUp::Budget), 1);
 }
 
 /// Goal: a lock that another transaction has is waited for outside of the urgent context.

@@ -76,6 +76,24 @@ pub fn during<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Calls `f`, whose work `watch` watches beside the one that watches the thread's work already.
+pub fn also<R>(watch: Arc<dyn Watch>, f: impl FnOnce() -> R) -> R {
+    match WATCH.with_borrow(Option::clone) {
+        Some(present) => during(Arc::new(Both(present, watch)), f),
+        None => during(watch, f),
+    }
+}
+
+/// Two watches of the same work.
+struct Both(Arc<dyn Watch>, Arc<dyn Watch>);
+
+impl Watch for Both {
+    fn look(&self) -> SqlResult<()> {
+        self.0.look()?;
+        self.1.look()
+    }
+}
+
 /// Calls `f`, whose work nobody watches, in place of the work that the thread has in hand. `f` may interrupt that work at
 /// any instruction, because it touches neither the watch nor any other value with a destructor: the counter does not run
 /// out meanwhile, and a look finds nothing.

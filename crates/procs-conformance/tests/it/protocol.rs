@@ -32,6 +32,7 @@ const ATTACKS: &[(&str, &[&str])] = &[
     ("dies after a call", &["38000"]),
     ("dies after an answer", &["38000"]),
     ("ignores the abort", &["39000"]),
+    ("fills the channel", &["39000", "57014"]),
     ("calls after the abort", &["39000"]),
     ("nothing", &[]),
 ];

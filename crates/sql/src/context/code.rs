@@ -1,6 +1,6 @@
 //! Stored code that a session calls: planned calls of its modules, and instances.
 //!
-//! **Invariant:** an instance is used by one session only, as one role, and by one invocation at a time; one whose
+//! **Invariant:** an instance is used by one session only, for one tenant, and by one invocation at a time; one whose
 //! invocation has failed is dropped, unless it can go on. Calls are planned by the catalog, the path, the settings and
 //! the role that they are used with, which has the rights that they need. Planning calls no routine, so it may happen
 //! under the lock of a call's place.
@@ -66,11 +66,9 @@ struct CodeNotices {
     bytes: usize,
 }
 
-impl CodeNotices {
-    /// Bytes that a notice counts for.
-    fn bytes_of(message: &str) -> usize {
-        message.len() + NOTICE_BYTES
-    }
+/// Returns the bytes that a notice counts for.
+pub(crate) fn notice_bytes(message: &str) -> usize {
+    message.len() + NOTICE_BYTES
 }
 
 /// Idle instances of a session.
@@ -199,6 +197,13 @@ impl SessionCode {
     /// # Errors
     /// `54000` for too many of them.
     pub(crate) fn notice(&self, level: NoticeLevel, message: &str) -> SqlResult<()> {
+        check_notices(self.notices.locked_anyway().bytes + notice_bytes(message))?;
+        self.add_notice(level, message);
+        Ok(())
+    }
+
+    /// Adds a notice of an account that was checked elsewhere.
+    pub(crate) fn add_notice(&self, level: NoticeLevel, message: &str) {
         let severity = match level {
             NoticeLevel::Debug => "DEBUG1",
             NoticeLevel::Log => "LOG",
@@ -213,11 +218,9 @@ impl SessionCode {
             }
         };
         let mut notices = self.notices.locked_anyway();
-        check_notices(notices.bytes + message.len())?;
-        notices.bytes += CodeNotices::bytes_of(message);
+        notices.bytes += notice_bytes(message);
         notices.all.push((severity, SqlError::new(state, message)));
         self.has_notices.store(true, Relaxed);
-        Ok(())
     }
 
     /// Returns the number of notices so far.
@@ -229,7 +232,7 @@ impl SessionCode {
     pub(crate) fn drop_notices_after(&self, count: usize) {
         let mut notices = self.notices.locked_anyway();
         let kept = count.min(notices.all.len());
-        let dropped: usize = notices.all.drain(kept..).map(|(_, notice)| CodeNotices::bytes_of(notice.message())).sum();
+        let dropped: usize = notices.all.drain(kept..).map(|(_, notice)| notice_bytes(notice.message())).sum();
         notices.bytes -= dropped;
     }
 

@@ -14,6 +14,7 @@ mod urgent;
 
 pub(crate) use code::{
     InstancePlace, ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
+    notice_bytes,
 };
 pub(crate) use env::Env;
 pub(crate) use kept::with_kept;

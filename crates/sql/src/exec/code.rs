@@ -25,8 +25,8 @@ use statement::holdings::MemoryUse;
 use statement::pulse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use types::SqlType;
 use types::datum::Datum;
+use types::{Kind, SqlType};
 
 /// Greatest number of cursors that one invocation has open.
 pub(super) const CURSORS_MAX: usize = 1_000;
@@ -79,11 +79,14 @@ impl Run<'_> {
         each: &mut RowSink<'_>,
     ) -> SqlResult<Flow> {
         let rows = self.invoked(routine, &[arguments]).map_err(|error| of_code(error, routine))?;
-        if !routine.is_set && 1 < rows.len() {
-            let message = "the routine returned more than one row";
-            return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
+        if !routine.is_set {
+            check_single(rows.len())?;
         }
         if rows.is_empty() && !routine.is_set && routine.result != RoutineResult::Nothing {
+            // The path by columns refuses it, too: a value that nobody has returned is not NULL.
+            if routine.kind == RoutineKind::Function && routine.result != RoutineResult::Value(Kind::Void) {
+                check_count(0, 1).map_err(|error| of_code(error, routine))?;
+            }
             return each(&self.nulls(routine));
         }
         let mut flow = Flow::Continue(());
@@ -189,7 +192,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         self.look_at_deadline()?;
         let clock = self.clock;
         let before = clock.map(|clock| clock.enter(Stage::Run));
-        let ran = match self.routine.volatility {
+        let command = || match self.routine.volatility {
             Volatility::Volatile => {
                 let nested = self.run.txn.nested(|| {
                     self.run.check_definitions()?;
@@ -200,6 +203,10 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
             Volatility::Stable | Volatility::Immutable => {
                 refuse_changes(&call.statement).and_then(|()| body(&self.run.run_of_body(parameters)))
             }
+        };
+        let ran = match self.deadline {
+            Some(deadline) => pulse::also(Arc::new(deadline), command),
+            None => command(),
         };
         if let (Some(clock), Some(before)) = (clock, before) {
             clock.restore(before);
@@ -273,6 +280,15 @@ pub(super) fn check_count(returned: usize, given: usize) -> SqlResult<()> {
         return Ok(());
     }
     let message = format!("the routine returned {returned} rows for {given}");
+    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+}
+
+/// Checks the number of rows that code which returns no set has returned.
+pub(super) fn check_single(returned: usize) -> SqlResult<()> {
+    if returned <= 1 {
+        return Ok(());
+    }
+    let message = "the routine returned more than one row";
     Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
 }
 

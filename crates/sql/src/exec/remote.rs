@@ -8,7 +8,7 @@
 //! place for one letter and one for its answer. Code whose session needs it no more meets an error at its next call or
 //! look, within 100 ms.
 
-use super::code::{CodeCursor, check_cursors, check_values, no_set, of_code};
+use super::code::{CodeCursor, check_cursors, check_single, check_values, no_set, of_code};
 use super::steps::{StepAnswer, StepCall};
 use crate::context::{Env, PlannedRoutine, no_cursor};
 use catalog::{CatalogState, Module, Routine};
@@ -35,8 +35,8 @@ use types::datum::Datum;
 
 /// Letter of the code to its session.
 pub(crate) enum Letter {
-    /// Call that is a statement.
-    Call(StepCall),
+    /// Call that is a statement, and the end of the invocation.
+    Call(StepCall, Option<Deadline>),
     /// End of the transaction.
     EndTransaction(TransactionEnd),
     /// Notice for the client.
@@ -241,6 +241,7 @@ impl RemoteProcedure {
         };
         let invoke = |instance: &mut dyn procs::Instance| instance.invoke(&invocation, &mut calls);
         let returned = env.code.with_instance(planned, |wait| mailbox.asleep(wait), invoke)?;
+        check_single(returned.len())?;
         returned.iter().try_for_each(|row| check_values(row, result))?;
         Ok(returned)
     }
@@ -308,11 +309,15 @@ impl RemoteCalls<'_> {
         self.mailbox.ask(letter)
     }
 
+    fn call(&self, call: StepCall) -> SqlResult<StepAnswer> {
+        self.ask(Letter::Call(call, self.deadline))
+    }
+
     fn types(&mut self, of: TypesOf) -> SqlResult<Arc<[SqlType]>> {
         if let Some(known) = self.types.get(&of) {
             return Ok(Arc::clone(known));
         }
-        match self.ask(Letter::Call(StepCall::Types(of)))? {
+        match self.call(StepCall::Types(of))? {
             StepAnswer::Types(types) => Ok(Arc::clone(self.types.entry(of).or_insert(types))),
             StepAnswer::Row(_) | StepAnswer::Found(_) | StepAnswer::Executed(..) | StepAnswer::Nothing => {
                 Err(mixed_up())
@@ -331,7 +336,7 @@ impl RemoteCalls<'_> {
 
     fn executed(&mut self, call: StepCall) -> SqlResult<Executed> {
         check_cursors(self.cursors.len(), self.routine)?;
-        match self.ask(Letter::Call(call))? {
+        match self.call(call)? {
             StepAnswer::Executed(rows, None) => Ok(Executed { rows, cursor: None }),
             StepAnswer::Executed(rows, Some(cursor)) => {
                 self.held.add(cursor.rows.iter().map(|row| &**row))?;
@@ -362,7 +367,7 @@ impl EngineCalls for RemoteCalls<'_> {
     }
 
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
-        match self.ask(Letter::Call(StepCall::Get { table, key: key.to_vec(), locks }))? {
+        match self.call(StepCall::Get { table, key: key.to_vec(), locks })? {
             StepAnswer::Row(None) => Ok(false),
             StepAnswer::Row(Some(row)) => each(&row).map(|_| true),
             StepAnswer::Types(_) | StepAnswer::Found(_) | StepAnswer::Executed(..) | StepAnswer::Nothing => {
@@ -372,11 +377,11 @@ impl EngineCalls for RemoteCalls<'_> {
     }
 
     fn put(&mut self, table: TableHandle, row: &[Datum], is_new: bool) -> SqlResult<()> {
-        self.nothing(Letter::Call(StepCall::Put { table, row: row.to_vec(), is_new }))
+        self.nothing(Letter::Call(StepCall::Put { table, row: row.to_vec(), is_new }, self.deadline))
     }
 
     fn delete(&mut self, table: TableHandle, key: &[Datum]) -> SqlResult<bool> {
-        match self.ask(Letter::Call(StepCall::Delete { table, key: key.to_vec() }))? {
+        match self.call(StepCall::Delete { table, key: key.to_vec() })? {
             StepAnswer::Found(was_there) => Ok(was_there),
             StepAnswer::Types(_) | StepAnswer::Row(_) | StepAnswer::Executed(..) | StepAnswer::Nothing => {
                 Err(mixed_up())

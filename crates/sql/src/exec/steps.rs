@@ -4,6 +4,7 @@ use super::code::{CodeCalls, CodeCursor};
 use super::{Flow, RowStack, Run};
 use catalog::{Module, Routine};
 use procs::calls::TypesOf;
+use procs::ends::Deadline;
 use procs::{Artifact, EngineCalls, Executed, StatementHandle, TableHandle};
 use query::plan::RoutineCall;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -55,7 +56,7 @@ impl Run<'_> {
         &self,
         routine: &Routine,
         begun: &Arc<Module>,
-        call: &StepCall,
+        (call, deadline): (&StepCall, Option<Deadline>),
         left: &mut Option<u64>,
     ) -> SqlResult<StepAnswer> {
         let (module, _) =
@@ -72,7 +73,7 @@ impl Run<'_> {
             cursors: BTreeMap::new(),
             last_cursor: 0,
             emitted: Vec::new(),
-            deadline: None,
+            deadline,
             rows_left: *left,
         };
         let answer = calls.step(call)?;

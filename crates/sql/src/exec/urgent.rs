@@ -10,8 +10,10 @@
 //! by key: wait, evaluate a default, report the violation of a constraint, refuse a right. Nothing waits here.
 
 use super::Run;
-use super::code::{CodeCursor, check_cursors, check_values};
-use crate::context::{InstancePlace, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle, tenant_of};
+use super::code::{CodeCursor, check_cursors, check_single, check_values};
+use crate::context::{
+    InstancePlace, PreparedUrgent, UrgentCode, UrgentTable, no_cursor, no_handle, notice_bytes, tenant_of,
+};
 use catalog::storage::{datum, decimal, store};
 use catalog::{Catalog, Routine, TableInfo};
 use engine::{Begin, Direction, Row, RowLock, RowWriter, Step, Txn, Value, Wait};
@@ -175,7 +177,9 @@ impl UrgentJob {
             };
             let invoked = instance.invoke(&invocation, &mut calls);
             *is_sound = invoked.is_ok() || instance.is_reusable();
+            // What would be refused later is refused now: a call that has committed has no error.
             let invoked = invoked.and_then(|rows| {
+                check_single(rows.len())?;
                 rows.iter().try_for_each(|row| check_values(row, result))?;
                 Ok(rows)
             });
@@ -560,7 +564,7 @@ impl EngineCalls for UrgentCalls<'_, '_> {
     }
 
     fn notice(&mut self, level: NoticeLevel, message: &str) -> SqlResult<()> {
-        self.notice_bytes += message.len();
+        self.notice_bytes += notice_bytes(message);
         if NOTICES_MAX < self.notice_bytes {
             return Err(self.give_up(GaveUp::Budget));
         }

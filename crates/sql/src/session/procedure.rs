@@ -13,11 +13,12 @@ use super::analysis::Analysis;
 use super::cursor_run::ThreadPlace;
 use super::run::{RunNeeds, RunOutcome, StatementRun};
 use super::{Database, Outcome, Parked, Session, Step};
-use crate::context::check_notices;
+use crate::context::{check_notices, notice_bytes};
 use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
 use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
 use catalog::{Module, Routine, RoutineResult};
 use procs::TransactionEnd;
+use procs::ends::Deadline;
 use query::plan::RoutineCall;
 use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
@@ -74,8 +75,8 @@ pub(super) struct ProcedureRun {
     /// Module whose code runs.
     module: Arc<Module>,
     returns_row: bool,
-    /// Call of the code that has waited, and is to be made again.
-    call: Option<StepCall>,
+    /// Call of the code that has waited, and is to be made again; and the end of the invocation.
+    call: Option<(StepCall, Option<Deadline>)>,
     /// Rows that calls may still read or change.
     rows_left: Option<u64>,
     /// Bytes of the notices so far.
@@ -114,20 +115,13 @@ fn called(rows: Vec<Box<[Datum]>>, returns_row: bool) -> Step {
     Step::Done(if returns_row { Outcome::Rows(rows, tag) } else { Outcome::Done(tag) })
 }
 
-/// Returns the outcome of a procedure whose code has returned these rows.
-///
-/// # Errors
-/// `39000` for more than one.
-pub(super) fn returned(routine: &Routine, rows: Vec<Vec<Datum>>, returns_row: bool) -> SqlResult<Step> {
+/// Returns the outcome of a procedure whose code has returned these rows, at most one.
+pub(super) fn returned(routine: &Routine, rows: Vec<Vec<Datum>>, returns_row: bool) -> Step {
     let mut rows: Vec<Box<[Datum]>> = rows.into_iter().map(Into::into).collect();
-    if 1 < rows.len() {
-        let message = "the routine returned more than one row";
-        return Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message));
-    }
     if rows.is_empty() && routine.result != RoutineResult::Nothing {
         rows.push(vec![Datum::Null; routine.outputs().count()].into());
     }
-    Ok(called(rows, returns_row))
+    called(rows, returns_row)
 }
 
 impl Session {
@@ -250,7 +244,7 @@ impl Session {
         loop {
             let letter = match procedure.call.take() {
                 // A cancel ends the wait of the call itself.
-                Some(call) => Some(Letter::Call(call)),
+                Some((call, deadline)) => Some(Letter::Call(call, deadline)),
                 None => {
                     procedure.analysis.take().transpose()?;
                     procedure.mailbox.letter()
@@ -259,10 +253,11 @@ impl Session {
             let Some(letter) = letter else { return Ok(self.await_letter(procedure)) };
             let answered = match letter {
                 Letter::Result(result) => return self.end_procedure(&procedure, result),
-                Letter::Call(call) => self.answer(&mut procedure, call),
+                Letter::Call(call, deadline) => self.answer(&mut procedure, call, deadline),
                 Letter::EndTransaction(end) => self.end_within(end),
                 Letter::Notice(level, message) => {
-                    procedure.notices += message.len();
+                    // The account of the statement begins anew with each transaction.
+                    procedure.notices += notice_bytes(&message);
                     check_notices(procedure.notices).and_then(|()| self.env.code.notice(level, &message)).map(|()| {
                         self.notices.extend(self.env.code.take_notices());
                         RunOutcome::Done(StepAnswer::Nothing)
@@ -289,7 +284,12 @@ impl Session {
     }
 
     /// Makes a call of the code. If it waits, it is kept.
-    fn answer(&mut self, procedure: &mut ProcedureRun, call: StepCall) -> SqlResult<RunOutcome<StepAnswer>> {
+    fn answer(
+        &mut self,
+        procedure: &mut ProcedureRun,
+        call: StepCall,
+        deadline: Option<Deadline>,
+    ) -> SqlResult<RunOutcome<StepAnswer>> {
         let (routine, module, left) =
             (Arc::clone(&procedure.routine), Arc::clone(&procedure.module), procedure.rows_left);
         let analysis = Arc::clone(&procedure.analysis);
@@ -299,7 +299,7 @@ impl Session {
                 return Err(SqlError::from(engine::Error::Cancelled));
             }
             let mut left = left;
-            let answer = run.code_step(&routine, &module, &call, &mut left)?;
+            let answer = run.code_step(&routine, &module, (&call, deadline), &mut left)?;
             Ok((answer, left))
         })?;
         Ok(match ran {
@@ -310,11 +310,11 @@ impl Session {
                 RunOutcome::Done(answer)
             }
             RunOutcome::Moved => {
-                procedure.call = Some(call);
+                procedure.call = Some((call, deadline));
                 RunOutcome::Moved
             }
             RunOutcome::Parked(parked) => {
-                procedure.call = Some(call);
+                procedure.call = Some((call, deadline));
                 RunOutcome::Parked(parked)
             }
         })
@@ -338,6 +338,6 @@ impl Session {
         if let Some(work) = procedure.mailbox.work() {
             self.clock.take_out_of_run(work);
         }
-        returned(&procedure.routine, result?, procedure.returns_row)
+        Ok(returned(&procedure.routine, result?, procedure.returns_row))
     }
 }

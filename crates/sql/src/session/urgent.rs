@@ -424,24 +424,24 @@ impl Session {
             }
             Some(UrgentEnd::Committed(rows)) => {
                 calls.count(COMMITTED);
-                self.tell(notices)?;
-                returned(&routine, rows, wait.returns_row).map(Some)
+                self.tell(notices);
+                Ok(Some(returned(&routine, rows, wait.returns_row)))
             }
             Some(UrgentEnd::Failed(error)) => {
                 calls.count(FAILED);
-                self.tell(notices)?;
+                self.tell(notices);
                 Err(of_code(self.told(error, false), &routine))
             }
             None => Err(SqlError::new(SqlState::INTERNAL_ERROR, "an urgent call without an end")),
         }
     }
 
-    fn tell(&mut self, notices: Vec<(procs::NoticeLevel, String)>) -> SqlResult<()> {
+    /// Passes on the notices of a call that is over, which nothing can refuse. The call has limited them.
+    fn tell(&mut self, notices: Vec<(procs::NoticeLevel, String)>) {
         for (level, message) in notices {
-            self.env.code.notice(level, &message)?;
+            self.env.code.add_notice(level, &message);
         }
         self.notices.extend(self.env.code.take_notices());
-        Ok(())
     }
 
     /// Keeps what the next call can use.

@@ -187,6 +187,14 @@ fn main() {
             link.send(CALL, 1, &[99]);
             wait();
         }
+        "fills the channel" => {
+            // More answers than a socket takes, and then an error, of which the host tells. It reads nothing.
+            if let Link::Socket(_) = &link {
+                (0..278).for_each(|_| link.send(CALL, get.len() as u32, &get));
+            }
+            link.send(CALL, 1, &[99]);
+            wait();
+        }
         "calls after the abort" => {
             link.send(CALL, 1, &[99]);
             link.receive();
