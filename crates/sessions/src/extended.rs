@@ -145,6 +145,8 @@ impl Session {
     pub(crate) fn bind(&mut self, body: &[u8]) -> Result<(), Stop> {
         let bind = Bind::read(body)?;
         let prepared = self.statement(bind.statement)?;
+        // `Execute` may come much later. A plan that is made here belongs to the statement anyway.
+        self.booked.totals = Some(Arc::clone(&prepared.totals));
         let statement = &prepared.statement;
         let (given, wanted) = (bind.values.count(), statement.parameters().len());
         let parameter_formats =

@@ -429,7 +429,10 @@ impl Session {
             self.conn.clock.sample(is_sampled);
         }
         self.conn.clock.enter(portal.planning_stage());
-        self.booked = Booked { totals: Some(Arc::clone(totals)), class: Some(class), ..Booked::default() };
+        // `Bind` has named it.
+        let known = self.booked.totals.take().filter(|known| Arc::ptr_eq(known, totals));
+        let totals_of = known.unwrap_or_else(|| Arc::clone(totals));
+        self.booked = Booked { totals: Some(totals_of), class: Some(class), ..Booked::default() };
         self.conn.lap();
         self.activity.begin(text, class, self.conn.now);
         // A transaction that has a slot keeps it to its end. A statement that begins none needs no admission.

@@ -135,6 +135,7 @@ fn main() -> ExitCode {
             testkit::test!(operation::statements_may_be_handed_over),
             testkit::test!(operation::sessions_and_statements_are_counted),
             testkit::test!(stages::a_plan_is_made_once),
+            testkit::test!(stages::a_plan_at_bind_belongs_to_its_statement),
             testkit::test!(stages::waits_are_no_work),
             testkit::test!(stages::the_gate_is_a_stage),
             testkit::test!(stages::stages_are_the_whole),

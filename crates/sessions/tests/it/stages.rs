@@ -5,6 +5,7 @@ use crate::real::Real;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, SimpleQueryMessage};
+use wirekit::raw::{bind, execute, message, parse, query, sync};
 use wirekit::waits::http;
 
 /// Returns the first column of the rows.
@@ -54,6 +55,30 @@ pub fn a_plan_is_made_once() {
             assert!(begun.elapsed() < Duration::from_secs(10), "no plan was made");
         }
     });
+}
+
+/// Goal: a plan belongs to its statement, although `Execute` comes in another packet than `Bind`.
+pub fn a_plan_at_bind_belongs_to_its_statement() {
+    let real = Real::new();
+    let mut raw = real.raw_client_after("create table t (id int primary key, n int)");
+    let text = "select n from t where id = $1";
+    raw.send(&[parse("s", text, &[23]), sync()].concat());
+    assert_eq!(raw.answer(), "1 Z(I)");
+    let bind = bind("", "s", &[1], &[Some(&1_i32.to_be_bytes())], &[1]);
+    for _ in 0..3 {
+        let planned = real.runtime.block_on(async {
+            let client = real.client().await;
+            client.batch_execute("create index on t (n)").await.unwrap();
+            spent(&client, text, "plan").await
+        });
+        raw.send(&[bind.clone(), message(b'H', &[])].concat());
+        assert_eq!(raw.next().as_deref(), Some("2"));
+        raw.send(&[execute("", 0), sync()].concat());
+        assert!(raw.answer().ends_with("Z(I)"));
+        raw.ask(&query("select 1"));
+        let again = real.runtime.block_on(async { spent(&real.client().await, text, "plan").await });
+        assert!(planned < again, "{again} ms after {planned} ms");
+    }
 }
 
 pub fn waits_are_no_work() {
