@@ -108,6 +108,12 @@ fn a_project_in_c_runs() {
 #[test]
 fn a_project_in_python_runs() {
     check_language(Language::Python);
+    let (_folder, built) = built(Language::Python);
+    let missing = [
+        (ArtifactKind::Wasm, "a project in Python becomes an executable only"),
+        (ArtifactKind::Guest, "a virtual machine runs static executables only"),
+    ];
+    assert_eq!(built.missing, missing.map(|(kind, reason)| (kind, reason.to_owned())));
 }
 
 #[test]
