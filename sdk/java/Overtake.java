@@ -793,6 +793,11 @@ final class Overtake {
     /** Memory that the server has mapped. Only the side that has the turn touches the message and the area. */
     private static final class SharedChannel implements Channel {
         private static final int TURN = 64, MESSAGE = 80, CONTENTS = 96, SPINS = 2000;
+        /**
+         * First and longest pause between two looks, in nanoseconds. Each is a quarter longer than the one before, so a
+         * message waits for little of the time that has passed before it, and an idle worker hardly runs.
+         */
+        private static final long PAUSE_MIN = 50_000, PAUSE_MAX = 5_000_000;
         private static final VarHandle WORDS =
             MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
         private final ByteBuffer memory;
@@ -814,9 +819,16 @@ final class Overtake {
 
         @Override
         public Message receive() {
-            for (int spins = 0; (int) WORDS.getVolatile(memory, TURN) != 1; spins++) {
-                if (spins < SPINS) Thread.onSpinWait();
-                else LockSupport.parkNanos(50_000);
+            int spins = 0;
+            long pause = PAUSE_MIN;
+            while ((int) WORDS.getVolatile(memory, TURN) != 1) {
+                if (spins < SPINS) {
+                    spins++;
+                    Thread.onSpinWait();
+                } else {
+                    LockSupport.parkNanos(pause);
+                    pause = Math.min(pause + pause / 4, PAUSE_MAX);
+                }
             }
             byte[] data = new byte[memory.getInt(MESSAGE + 8)];
             memory.get(CONTENTS, data);

@@ -3,7 +3,7 @@
 use crate::gate::runtime;
 use crate::process::{announce, until};
 use anyhow::bail;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use host::refusal::Refusal;
 use host::stop::Stop;
 use overtake_client::proxy::{Failure, SharedProxy};
@@ -20,14 +20,14 @@ Examples:
 
 /// Arguments of `shared-proxy`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group(ArgGroup::new("places").args(["listen", "socket"]).required(true).multiple(true)))]
 pub struct SharedProxyArguments {
     /// The server's socket: its setting overtake.listen_shared.
     #[arg(long, value_name = "PATH")]
     server: PathBuf,
     /// Address for clients; may be given several times. Port 0 takes a free one. The server sees all these clients as local
     /// ones, so only this machine's addresses are taken.
-    #[arg(long, value_name = "ADDRESS:PORT", required_unless_present = "socket")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
     /// A unix socket for clients; may be given several times. Drivers look for DIRECTORY/.s.PGSQL.PORT.
     #[arg(long, value_name = "PATH")]

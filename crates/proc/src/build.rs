@@ -73,7 +73,7 @@ pub fn build(directory: &Path, tools: &Tools) -> anyhow::Result<BuiltModule> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let place = |extension: &str| folder.join(format!("{}{extension}", project.module));
     let (wasm, exec) = (place(".wasm"), place(""));
-    let no_wasm = |language: &str| Err(format!("there is no compiler from {language} to a wasm module here"));
+    let no_wasm = |language: &str| Err(format!("a project in {language} becomes an executable only"));
     let (wasm, exec) = match project.language {
         Language::Rust => rust(tools, directory, &wasm, &exec)?,
         Language::AssemblyScript => {

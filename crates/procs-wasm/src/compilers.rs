@@ -4,6 +4,7 @@
 //! cancelled statements cannot take all processors.
 
 use locked::{Locked, LockedResult};
+use stage::turn;
 use statement::error::SqlResult;
 use statement::pulse;
 use std::sync::{Arc, Condvar, Mutex};
@@ -36,7 +37,7 @@ impl Compilers {
                 *count += 1;
                 return Ok(CompilerPlace(Arc::clone(self)));
             }
-            drop(self.has_ended.wait_timeout(count, LOOK).or_end_process());
+            drop(turn::outside(|| self.has_ended.wait_timeout(count, LOOK)).or_end_process());
             pulse::look()?;
         }
     }

@@ -10,6 +10,7 @@ use crate::tenants::Tenants;
 use crate::ticker::Ticker;
 use procs::ends;
 use procs::{Channel, Instance, Limits, Program, Tenant};
+use stage::turn;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::fmt;
@@ -93,7 +94,8 @@ impl WasmProgram {
             SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("no thread can compile the module: {error}"))
         })?;
         let module = loop {
-            match receiver.recv_timeout(LOOK) {
+            // The compiler's work is the statement's, but not this thread's: it misses no processor meanwhile.
+            match turn::outside(|| receiver.recv_timeout(LOOK)) {
                 Ok(module) => break module.map_err(|error| ends::not_loadable(&format!("{error:#}")))?,
                 Err(RecvTimeoutError::Timeout) => pulse::look()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(ends::not_loadable("the compiler has crashed")),

@@ -1,9 +1,11 @@
 //! Control groups of containers.
 //!
-//! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped.
+//! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped. Its folders are locked
+//! meanwhile, so that another server does not remove it.
 
+use crate::lock::{locked, locked_new};
 use crate::system;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub(crate) enum Groups {
 #[derive(Debug)]
 pub(crate) struct Group {
     folders: Vec<PathBuf>,
+    /// Locks of the folders.
+    locks: Vec<File>,
     is_second: bool,
 }
 
@@ -92,9 +96,9 @@ impl Groups {
     fn sweep(&self) {
         for entry in self.parents().into_iter().filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten() {
             let name = entry.file_name();
-            let owner =
-                name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
-            if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+            let is_ours = owner.is_some_and(|owner| owner.parse::<u32>().is_ok());
+            if let Some(_lock) = is_ours.then(|| locked(&entry.path())).flatten() {
                 let _ = fs::remove_dir(entry.path());
             }
         }
@@ -103,13 +107,13 @@ impl Groups {
     /// Creates a group with this memory in bytes, and this number of processes and threads.
     pub(crate) fn create(&self, memory: u64, tasks: u64) -> io::Result<Group> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let mut group = Group { folders: Vec::new(), is_second: matches!(self, Groups::Second(_)) };
+        let mut group = Group::new(matches!(self, Groups::Second(_)));
         let mut tries = 0;
         while let Err(error) = group.make(&self.parents(), NUMBER.fetch_add(1, Relaxed)) {
             let _ = group.remove();
-            group.folders.clear();
+            group = Group::new(group.is_second);
             tries += 1;
-            // A server that had the number of this process may have left groups, one of which may have processes.
+            // A server that had the number of this process, or has it in another namespace, may have such a group.
             if error.kind() != io::ErrorKind::AlreadyExists || NAMES_MAX <= tries {
                 return Err(error);
             }
@@ -125,17 +129,24 @@ impl Groups {
 }
 
 impl Group {
+    fn new(is_second: bool) -> Group {
+        Group { folders: Vec::new(), locks: Vec::new(), is_second }
+    }
+
     /// Returns the folder of the controller of memory.
     fn memory(&self) -> &Path {
         self.folders.first().map_or(Path::new("/nonexistent"), PathBuf::as_path)
     }
 
-    /// Creates the folders of the group of this number.
+    /// Creates and locks the folders of the group of this number.
     fn make(&mut self, parents: &[&Path], number: u64) -> io::Result<()> {
         for parent in parents {
             let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             fs::create_dir(&folder)?;
+            let lock = locked_new(&folder);
             self.folders.push(folder);
+            // Another server has it, to remove it.
+            self.locks.push(lock.ok_or(io::ErrorKind::AlreadyExists)?);
         }
         Ok(())
     }
@@ -208,5 +219,33 @@ mod tests {
         assert_eq!(own_path(text, "memory").as_deref(), Some("b/c"));
         assert_eq!(own_path(text, "").as_deref(), Some("d:e"));
         assert_eq!(own_path(text, "pids"), None);
+    }
+
+    /// Goal: a server removes the groups of those that were killed, whatever their numbers were, and no others. Method:
+    /// folders in the place of the kernel's.
+    #[test]
+    fn groups_of_killed_servers_are_removed() {
+        let own = std::process::id();
+        let base = std::env::temp_dir().join(format!("overtake-groups-{own}"));
+        let parents = ["memory", "pids"].map(|name| base.join(name));
+        let groups = Groups::First(Arc::new(parents.clone()));
+        // A process has the number of the second, as it may be that of a killed server in another namespace.
+        let named = |name: &str| parents.each_ref().map(|parent| parent.join(name));
+        let [left, other, foreign] = ["overtake-4194304-0", "overtake-other-0", "overtake-4194304-1"].map(named);
+        let numbered = named(&format!("overtake-{own}-7"));
+        for folder in [&left, &numbered, &other, &foreign].into_iter().flatten() {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let _locks = foreign.each_ref().map(|folder| locked(folder).expect("nobody else has it"));
+        let mut live = Group::new(false);
+        live.make(&groups.parents(), 8).expect("a group");
+        groups.sweep();
+        let are_there = |folders: &[PathBuf]| folders.iter().map(|folder| folder.exists()).collect::<Vec<_>>();
+        assert_eq!([&left, &numbered].map(|folders| are_there(folders)), [[false; 2], [false; 2]]);
+        assert_eq!([&other, &foreign].map(|folders| are_there(folders)), [[true; 2], [true; 2]]);
+        assert_eq!(are_there(&live.folders), [true; 2]);
+        live.remove().expect("removed");
+        assert_eq!(are_there(&live.folders), [false; 2]);
+        fs::remove_dir_all(&base).expect("removed");
     }
 }

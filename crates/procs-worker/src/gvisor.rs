@@ -4,12 +4,13 @@
 //! read it. A server's own folder is locked while it lives, so that another server does not remove it.
 
 use crate::child::{CHANNEL_FD, NOBODY};
+use crate::lock::{locked, locked_new};
 use procs::abi::CHANNEL_VARIABLE;
 use std::env;
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,15 +37,7 @@ struct ServerFolder {
     lock: File,
 }
 
-/// Opens and locks a folder; `None` if it cannot be opened, or somebody else has locked it.
-fn locked(path: &Path) -> Option<File> {
-    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.try_lock().ok().map(|()| file)
-}
-
-/// Removes the folders of servers that were killed. Numbers of processes would not tell them: a server in another
-/// namespace has others.
+/// Removes the folders of servers that were killed.
 fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(NAME);
@@ -60,9 +53,7 @@ impl ServerFolder {
     fn new(base: &Path) -> io::Result<ServerFolder> {
         for _ in 0..LOCK_ATTEMPTS {
             let folder = Folder::new(base)?;
-            let lock = locked(&folder.0);
-            // A server that sweeps may have been faster: it has the lock, or has removed the folder by now.
-            if let Some(lock) = lock.filter(|_| folder.0.exists()) {
+            if let Some(lock) = locked_new(&folder.0) {
                 return Ok(ServerFolder { folder, lock });
             }
         }

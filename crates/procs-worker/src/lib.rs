@@ -41,7 +41,7 @@
 //!
 //! Bottom up; a module uses its own layer and those above it in this list.
 //!
-//! - the kernel: `system`, `elf`, `seccomp`
+//! - the kernel: `system`, `elf`, `seccomp`, `lock`
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
 //! - code between fork and exec: `confine`, which only makes system calls, and `child`
@@ -59,6 +59,7 @@ mod container;
 mod elf;
 mod gvisor;
 mod instance;
+mod lock;
 mod places;
 mod runtime;
 mod seccomp;

@@ -12,12 +12,14 @@
 //!
 //! - calls of the kernel, socket files: `system`, `socket`
 //! - memory: `memory`
-//! - rings and polling: `pair`, `spin`
+//! - rings and polling: `pair`, `polling`
+//! - times of polling: `spin`
 //! - streams: `stream`, `blocking`
 
 pub mod blocking;
 pub mod memory;
 pub mod pair;
+pub mod polling;
 pub mod socket;
 pub mod spin;
 pub mod stream;
@@ -25,4 +27,5 @@ mod system;
 
 pub use blocking::BlockingStream;
 pub use memory::SharedMemory;
+pub use polling::Polling;
 pub use stream::{SharedStream, receive};

@@ -107,15 +107,7 @@ impl NetworkThread {
                 let (address, queue, mode) = (port.address(), port.queue(), port.mode());
                 let interface = port.interface().to_owned();
                 match xdp::start(port, accept) {
-                    Ok(()) => {
-                        tracing::info!(interface, queue, %address, %mode, "AF_XDP is in use");
-                        if address.ip().is_loopback() {
-                            tracing::warn!(
-                                interface,
-                                "no client can connect to this port: segments on a loopback interface have no checksums"
-                            );
-                        }
-                    }
+                    Ok(()) => tracing::info!(interface, queue, %address, %mode, "AF_XDP is in use"),
                     Err(error) => {
                         tracing::warn!(%error, "AF_XDP cannot be used; clients come by the kernel's TCP only");
                     }

@@ -43,6 +43,8 @@ const SSL_REQUEST: i32 = 80_877_103;
 const TLS_HANDSHAKE: u8 = 0x16;
 const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
+/// Database and application with which `overtake top` asks if there is an upstream behind a server.
+const PROBE: (&str, &str) = ("overtake", "overtake top");
 
 /// Contents of a start-up packet.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,23 @@ pub(crate) struct StartupPacket {
     pub settings: Vec<(String, String)>,
     /// Options of the protocol, none of which is supported here.
     pub unknown: Vec<String>,
+}
+
+impl StartupPacket {
+    /// Returns true if the client is `overtake top`, which asks for the administration database.
+    fn is_probe(&self) -> bool {
+        let (database, application) = PROBE;
+        let is_application = |(name, value): &(String, String)| name == "application_name" && value == application;
+        self.database == database && self.settings.iter().any(is_application)
+    }
+}
+
+/// Claims of a client that is about to log in.
+#[derive(Default)]
+struct Claims {
+    user: String,
+    /// True if it only asks if there is an administration database. A server without one refuses that, as expected.
+    is_probe: bool,
 }
 
 /// Session that has begun, about to be served on its thread.
@@ -113,8 +132,8 @@ async fn get_known<D: Service>(
     let transport = io.transport();
     let mut conn = Conn::new(io, transport, ending, shared.config.time.clone());
     conn.send_limit = shared.config.send_timeout;
-    let mut user = String::new();
-    let begun = log_in(shared, &mut conn, &mut origin, &mut user, &mut stranger);
+    let mut claims = Claims::default();
+    let begun = log_in(shared, &mut conn, &mut origin, &mut claims, &mut stranger);
     let begun = match tokio::time::timeout(shared.config.authentication_timeout, begun).await {
         Ok(begun) => begun,
         Err(_) => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling authentication due to timeout").into()),
@@ -137,17 +156,20 @@ async fn get_known<D: Service>(
         Err(Stop::Gone(gone)) => errors::gone(gone),
     };
     if let Some(error) = error {
-        shared.config.stats.turned_away.fetch_add(1, Relaxed);
+        let is_answer = claims.is_probe && error.state() == SqlState::INVALID_CATALOG_NAME;
         let from = origin.address.map(|address| address.to_string());
         let now = shared.config.time.now();
-        if let Some(left_out) = shared.attempts.line(origin.address, now) {
+        if !is_answer {
+            shared.config.stats.turned_away.fetch_add(1, Relaxed);
+        }
+        if !is_answer && let Some(left_out) = shared.attempts.line(origin.address, now) {
             let (state, reason) = (error.state(), error.message());
             tracing::info!(%state, from, reason, left_out, "a client was turned away");
         }
         if error.state() == SqlState::INVALID_PASSWORD {
             // The connection counts neither as a stranger nor as a client now. If the client or the server goes
             // meanwhile, nothing keeps it.
-            let delay = shared.attempts.failed(origin.address, &user, now);
+            let delay = shared.attempts.failed(origin.address, &claims.user, now);
             let gone = async {
                 while conn.fill().await.is_ok() {
                     conn.input.clear();
@@ -208,11 +230,12 @@ async fn log_in<D: Service>(
     shared: &ServerState<D>,
     conn: &mut Conn,
     origin: &mut Origin,
-    user: &mut String,
+    claims: &mut Claims,
     stranger: &mut Option<Stranger>,
 ) -> Result<Option<(SessionPlace, D::Opened, Arc<SessionStats>, bool)>, Stop> {
     let Some(wish) = negotiate(shared, conn, origin).await? else { return Ok(None) };
-    user.clone_from(&wish.user);
+    claims.user.clone_from(&wish.user);
+    claims.is_probe = wish.is_probe();
     if wish.minor != 0 || !wish.unknown.is_empty() {
         conn.replies.negotiate(VERSION, wish.unknown.clone());
     }

@@ -8,12 +8,19 @@ mod support;
 
 use engine::{Engine, EngineConfig};
 use procs::native::{NativeCall, NativeModule, NativeRuntime};
-use procs::{EngineCalls, NoticeLevel, Runtimes, StatementHandle, TableHandle};
+use procs::{
+    Artifact, Availability, Channel, EngineCalls, Instance, Level, Limits, NoticeLevel, Program, Runtime, Runtimes,
+    StatementHandle, TableHandle, Tenant,
+};
 use settings::Connect;
 use sql::session::{Database, Session};
+use stage::turn::JobTurn;
+use stage::{Stage, StageClock, TickSource};
 use statement::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 use types::Datum;
 
 struct Bank;
@@ -487,5 +494,58 @@ fn modules_are_defined_and_dropped() {
         ("reassign owned by r to postgres; drop role r; drop module m; select 1", "1"),
     ] {
         assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+}
+
+/// Time for which another thread compiles code.
+const COMPILES: Duration = Duration::from_millis(60);
+
+/// Level whose code is compiled by another thread.
+#[derive(Clone, Debug)]
+struct Compiling;
+
+impl Runtime for Compiling {
+    fn level(&self) -> Level {
+        Level::Wasm
+    }
+
+    fn availability(&self) -> Availability {
+        Availability::Ready
+    }
+
+    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+        thread::spawn(|| thread::sleep(COMPILES)).join().unwrap();
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl Program for Compiling {
+    fn open(&self, _tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        Err(SqlError::unsupported("an instance of code that is only compiled"))
+    }
+}
+
+/// Goal: the time in which code is compiled is that of the statement's run, and not time without a processor. Method: a
+/// level whose compiler is another thread, in a turn of this one.
+#[test]
+fn the_wait_for_a_compiler_is_no_lost_time() {
+    let runtimes = Runtimes::new(vec![Arc::new(Compiling)]);
+    let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(Arc::new(runtimes));
+    let mut session = support::connect(&database);
+    let source = TickSource::system();
+    let clock = StageClock::new(source.clone());
+    session.clock_by(&clock);
+    let _turn = JobTurn::begin(source);
+    let module = |code| format!("create or replace module m manifest $$overtake 1\nentry e$$ artifact wasm '{code}'");
+    for (statement, compiles) in
+        [(module("AA=="), 0), ("create procedure p() language wasm as 'm', 'e'".to_owned(), 1), (module("AQ=="), 1)]
+    {
+        clock.enter(Stage::Run);
+        support::run(&mut session, &statement).unwrap();
+        clock.rest();
+        let times = clock.take();
+        let [run, lost] = [Stage::Run, Stage::Preempted].map(|stage| Duration::from_nanos(times.of(stage)));
+        assert!(compiles * COMPILES <= run, "{statement}: {run:?} of {times:?}");
+        assert!(compiles == 0 || lost < run / 2, "{statement}: {lost:?} of {times:?}");
     }
 }

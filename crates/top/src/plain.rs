@@ -53,7 +53,11 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
         serde_json::to_writer(&mut *out, look)?;
         return writeln!(out);
     }
-    let Some(mpl) = &look.mpl else { return writeln!(out, "{NO_GATE}\n") };
+    let Some(mpl) = &look.mpl else {
+        writeln!(out, "{NO_GATE}")?;
+        stages(look, out)?;
+        return writeln!(out);
+    };
     summary(look, mpl, out)?;
     let names = [
         "class",
@@ -98,9 +102,7 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
         ];
         line(out, &cells)?;
     }
-    for (class, shares) in look.shares() {
-        writeln!(out, "stages of {class}: {}", in_words(&shares).join(", "))?;
-    }
+    stages(look, out)?;
     if let Some(verdict) = &look.verdict {
         writeln!(out, "{verdict}")?;
     }
@@ -110,6 +112,11 @@ pub fn write(look: &Look, json: bool, out: &mut dyn Write) -> std::io::Result<()
         writeln!(out, "last move, {:.0} s ago: {step}: {}", last.seconds_ago, last.reason)?;
     }
     writeln!(out)
+}
+
+fn stages(look: &Look, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut shares = look.shares().into_iter();
+    shares.try_for_each(|(class, shares)| writeln!(out, "stages of {class}: {}", in_words(&shares).join(", ")))
 }
 
 fn summary(look: &Look, mpl: &MplRow, out: &mut dyn Write) -> std::io::Result<()> {

@@ -11,7 +11,7 @@ mod stages;
 
 pub(crate) use format::{ms, rate};
 
-use crate::look::{ClassRow, Look, MplRow};
+use crate::look::{ClassRow, Look, MplRow, NO_GATE};
 use crate::watch::GateWatch;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -99,7 +99,7 @@ impl Screen {
         frame.render_widget(Paragraph::new(self.title(watch, now)), head);
         match &watch.look {
             Some(Look { mpl: Some(mpl), .. }) => self.gate(watch, mpl, frame, rest),
-            Some(_) => frame.render_widget(Paragraph::new(crate::look::NO_GATE).wrap(Wrap { trim: true }), rest),
+            Some(look) => no_gate(look, frame, rest),
             None => {}
         }
         if self.is_help {
@@ -155,6 +155,14 @@ impl Screen {
         limits::render(watch, mpl, frame, limits);
         parts::moves(&look.moves, frame, moves);
     }
+}
+
+/// Draws what is there without a gate: the stages of statements.
+fn no_gate(look: &Look, frame: &mut Frame<'_>, area: Rect) {
+    let lines = parts::lines_of(NO_GATE, area.width);
+    let [words, staged] = Layout::vertical([Constraint::Length(lines + 1), Constraint::Min(0)]).areas(area);
+    frame.render_widget(Paragraph::new(NO_GATE).wrap(Wrap { trim: true }), words);
+    stages::render(look, frame, staged);
 }
 
 const HELP: &str = "\

@@ -9,11 +9,11 @@ use crate::count;
 use crate::frame::{self, ACK, CLIENT_BITS, Ends, FIN, Offer, Plain, RST, Refusal, SYN, Segment, reversed};
 use crate::handshake::Handshakes;
 use crate::port::Port;
-use crate::rest::Rest;
 use crate::ring;
 use crate::socket::Received;
 use crate::stream::XdpStream;
 use locked::Locked;
+use rings::polling::{Polling, Step};
 use smoltcp::iface::Interface;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,12 +27,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Sleep;
 
 /// Frames that are taken in one turn, before sessions have theirs.
 const TURN: usize = 256;
+/// Greatest time for which the port is polled before its thread sleeps.
+const POLL_TIME: Duration = Duration::from_micros(30);
 /// Pause after which a full device is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// Pause between two looks at the end of a thread, and their number.
@@ -87,7 +90,7 @@ pub(crate) struct Driver {
     /// Times at which connections are looked at. A look too many does no harm.
     alarms: Alarms,
     orphans: Arc<Orphans>,
-    rest: Rest,
+    polling: Polling,
     /// Task that takes turns.
     task: Option<Waker>,
     /// True if the task knows that there is something to send.
@@ -128,7 +131,7 @@ pub fn start(port: Port, accept: Accept) -> io::Result<()> {
         listed: Vec::new(),
         alarms: Alarms::default(),
         orphans: Arc::default(),
-        rest: Rest::new(),
+        polling: Polling::new(is_polling_useful()),
         task: None,
         is_told: false,
         wakes: Vec::new(),
@@ -153,7 +156,7 @@ pub fn stop() {
         if driver.turn(Instant::now()).is_err() || driver.numbers.is_empty() {
             return;
         }
-        std::thread::sleep(END_PAUSE);
+        thread::sleep(END_PAUSE);
     }
 }
 
@@ -227,6 +230,12 @@ fn poll_drive(
     Poll::Pending
 }
 
+/// True if others can run while the port is polled. Frames come by the kernel, and what else has to run is of this
+/// process: so its processors count, not the machine's.
+fn is_polling_useful() -> bool {
+    thread::available_parallelism().is_ok_and(|count| 1 < count.get())
+}
+
 impl Driver {
     /// Returns the number that no other port of the process has.
     pub(crate) fn identity(&self) -> u64 {
@@ -253,11 +262,19 @@ impl Driver {
         self.send(now);
         self.port.sender.flush(&self.port.socket)?;
         if 0 < self.receive(now) || self.is_told {
-            self.rest.is_over();
+            let looks = self.polling.is_over();
+            if looks != 0 {
+                count::EMPTY_LOOKS.add(looks.into());
+            }
             return Ok(Next::Turn);
         }
-        if self.rest.looks_again(clock) {
-            return Ok(Next::Turn);
+        match self.polling.next(|| clock, |_| POLL_TIME) {
+            Step::Look => return Ok(Next::Turn),
+            Step::FallAsleep(looks) => {
+                count::EMPTY_LOOKS.add(looks.into());
+                count::SLEEPS.add(1);
+            }
+            Step::Sleep => {}
         }
         self.port.sender.flush_capture();
         let is_full = self.port.sender.is_waiting() || !self.listed.is_empty();

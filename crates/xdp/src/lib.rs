@@ -21,7 +21,7 @@
 //! - calls of the kernel, memory shared with it: `system`, `ring`
 //! - frames, counters: `frame`, `count`
 //! - what the kernel runs, and what it knows; the socket; files: `program`, `neighbour`, `socket`, `capture`
-//! - ports, requests, polling, times: `port`, `handshake`, `rest`, `alarm`
+//! - ports, requests, polling, times: `port`, `handshake`, `alarm`
 //! - connections: `connection`
 //! - driver and streams, which need each other: `driver`, `stream`
 //! - networks for tests and benchmarks: `lab`
@@ -37,7 +37,6 @@ pub mod lab;
 mod neighbour;
 mod port;
 mod program;
-mod rest;
 mod ring;
 mod socket;
 mod stream;

@@ -94,9 +94,16 @@ fn no_queue(interface: &str, queue: u32) -> Option<io::Error> {
 }
 
 /// Returns the number of the interface, and the address that is wished or its first one.
+///
+/// # Errors
+/// There is no such interface; it is a loopback interface, whose clients would be cut off.
 fn place(options: &PortOptions) -> io::Result<(u32, Ipv4Addr)> {
     let name = &options.interface;
     let interface = named(&format!("interface \"{name}\""), system::interface_index(name))?;
+    if system::interface_is_loopback(name)? {
+        let why = "segments on a loopback interface have no checksums, so none would be taken";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("interface \"{name}\": {why}")));
+    }
     let address = match options.address {
         Some(address) => address,
         None => named(&format!("IPv4 address of interface \"{name}\""), system::interface_address(name))?,
@@ -132,8 +139,8 @@ impl Port {
     /// Opens the port of a server, in the network of this thread. Its memory, and that of its connections, is counted.
     ///
     /// # Errors
-    /// The process may not do that, the kernel or the interface cannot, another program has the interface's XDP, or the
-    /// file for the frames cannot be written.
+    /// The process may not do that, the kernel or the interface cannot (a loopback interface), another program has the
+    /// interface's XDP, or the file for the frames cannot be written.
     pub fn open(options: PortOptions, memory: Memory) -> io::Result<Port> {
         if options.port == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "port 0 is no port that clients can connect to"));

@@ -185,6 +185,14 @@ pub(crate) fn interface_mtu(name: &str) -> io::Result<usize> {
     Ok(usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
 }
 
+/// Returns true for a loopback interface.
+pub(crate) fn interface_is_loopback(name: &str) -> io::Result<bool> {
+    let request = ask(name, libc::SIOCGIFFLAGS, |_| {})?;
+    // SAFETY: this question is answered by flags.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(i32::from(flags) & libc::IFF_LOOPBACK != 0)
+}
+
 /// Returns the first IPv4 address of an interface.
 pub(crate) fn interface_address(name: &str) -> io::Result<Ipv4Addr> {
     let request = ask(name, libc::SIOCGIFADDR, |_| {})?;

@@ -498,13 +498,34 @@ fn what_cannot_be_opened_says_why() {
     let error = open(PortOptions { interface: "nowhere0".to_owned(), ..options(1) }).unwrap_err();
     assert!(error.to_string().starts_with("interface \"nowhere0\": "), "{error}");
     let error = open(PortOptions { queue: 99, ..options(1) }).unwrap_err();
-    assert!(error.to_string().starts_with("AF_XDP socket at queue 99: interface \"server0\" has "), "{error}");
+    let expected = "AF_XDP socket at queue 99: interface \"server0\" has one queue, number 0";
+    assert_eq!(error.to_string(), expected);
     let error = open(PortOptions { port: 0, ..options(1) }).unwrap_err();
     assert_eq!(error.to_string(), "port 0 is no port that clients can connect to");
     let _first = open(options(1)).unwrap();
     // Another program has the interface.
     let error = open(PortOptions { port: 5433, ..options(1) }).unwrap_err();
     assert!(error.to_string().contains("server0") || error.to_string().contains("queue 0"), "{error}");
+}
+
+/// Goal: the refusal needs no rights, so a server that has none says the same.
+#[test]
+fn a_loopback_interface_is_refused() {
+    let open = |options| Port::open(options, MEMORY).unwrap_err();
+    for queue in [0, 9] {
+        let error = open(PortOptions { interface: "lo".to_owned(), queue, ..options(1) });
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        let expected = "interface \"lo\": segments on a loopback interface have no checksums, so none would be taken";
+        assert_eq!(error.to_string(), expected);
+    }
+    let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT);
+    let clients = PortOptions { interface: "lo".to_owned(), ..options(1) };
+    if let Err(error) = Port::open_clients(clients, server, MEMORY) {
+        // A machine whose kernel hands out the clients' ports is told of that first.
+        assert!(error.to_string().contains("loopback") || error.to_string().contains("ip_local_port_range"), "{error}");
+    } else {
+        panic!("the port of clients was opened");
+    }
 }
 
 #[test]

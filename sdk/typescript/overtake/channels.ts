@@ -118,6 +118,15 @@ class SocketChannel extends Channel {
 /** Offsets in the shared memory. */
 const [TURN, MESSAGE, CONTENTS] = [64, 80, 96];
 
+/** Looks at the shared memory without a pause. */
+const LOOKS = 200;
+
+/**
+ * First and longest pause between two looks, in milliseconds. Each is a quarter longer than the one before, so a message
+ * waits for little of the time that has passed before it, and an idle worker hardly runs.
+ */
+const [PAUSE_MIN, PAUSE_MAX] = [0.1, 5];
+
 /** Memory that the server has mapped, read and written as a file. Only the side that has the turn touches it. */
 class SharedChannel extends Channel {
   private fs = files();
@@ -144,8 +153,14 @@ class SharedChannel extends Channel {
   }
 
   receive(): Message {
-    for (let looks = 0; this.u32(TURN) !== 1; looks++) {
-      if (looks >= 200) pause(0.1);
+    let [looks, rest] = [0, PAUSE_MIN];
+    while (this.u32(TURN) !== 1) {
+      if (looks < LOOKS) {
+        looks++;
+        continue;
+      }
+      pause(rest);
+      rest = Math.min(rest * 1.25, PAUSE_MAX);
     }
     const data = new DataView(new ArrayBuffer(this.u32(MESSAGE + 8)));
     if (data.byteLength) this.read(CONTENTS, data);

@@ -43,7 +43,8 @@ pub const STEPS: [Step; 9] = [
     Step {
         key: "wasm",
         title: "`wasm`",
-        advice: "the usual choice, also for code of tenants: safe, without a process, and any role may install it",
+        advice: "the usual choice, also for code of tenants: safe, without a process, and `CREATE` on the database \
+                 is enough to install it",
     },
     Step {
         key: "process",
@@ -63,7 +64,8 @@ pub const STEPS: [Step; 9] = [
     Step {
         key: "vm",
         title: "`vm`",
-        advice: "the same by hardware, for static executables, on machines with KVM; any role may install it",
+        advice: "the same by hardware, for static executables, on machines with KVM; `CREATE` on the database is \
+                 enough to install it",
     },
 ];
 

@@ -6,6 +6,8 @@ use crate::host::{CHANNELS, Worker};
 use procs::{Channel, Manifest};
 use statement::error::SqlResult;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
@@ -164,4 +166,15 @@ fn code_that_goes_on_after_an_error_makes_no_more_calls() {
 fn a_worker_ends_with_its_socket() {
     let mut worker = worker(Channel::UnixSocket);
     assert!(worker.hang_up().success());
+}
+
+#[test]
+fn an_idle_worker_sleeps() {
+    for channel in CHANNELS {
+        let worker = worker(channel);
+        thread::sleep(Duration::from_millis(50));
+        let before = worker.sleeps();
+        thread::sleep(Duration::from_millis(200));
+        assert_eq!(worker.sleeps(), before, "{channel}");
+    }
 }

@@ -4,11 +4,12 @@ use crate::memory::{Memory, inherit};
 use procs::abi::{CHANNEL_VARIABLE, MessageKind};
 use procs::{Channel, EngineCalls, wire};
 use statement::error::{SqlError, SqlResult, SqlState};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use types::SqlType;
 use types::datum::Datum;
@@ -74,6 +75,17 @@ impl Worker {
                 (word(0), bytes)
             }
         }
+    }
+
+    /// Returns the number of times that threads of the process have gone to sleep.
+    pub fn sleeps(&self) -> u64 {
+        let count = |path: PathBuf| {
+            let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("a process");
+        threads.map(|thread| count(thread.expect("a thread").path())).sum()
     }
 
     /// Closes the host's end of a socket, and waits until the process ends.

@@ -113,6 +113,14 @@ pub fn a_proxy_without_a_server_is_refused() {
          \tIs the server running with --shared {path}?\n"
     );
     assert_eq!((text(&output.stderr), text(&output.stdout)), (&*expected, ""));
+    // Clients need a place to come to; either kind will do.
+    let output = run(&["shared-proxy", "--server", path]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("<--listen <ADDRESS:PORT>|--socket <PATH>>"), "{message}");
+    let place = folder.path().join("clients");
+    let output = run(&["shared-proxy", "--server", path, "--socket", place.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), &*expected));
     // A socket that nobody listens at any more.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let output = start();

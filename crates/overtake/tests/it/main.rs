@@ -76,7 +76,7 @@ fn main() -> ExitCode {
             testkit::plain!(command_line::a_proxy_without_a_server_is_refused),
             testkit::plain!(procedures::a_build_ends_at_once_when_it_is_told),
             testkit::beside!(procedures::a_new_version_stays_at_its_level),
-            testkit::plain!(serve::the_log_tells_which_frames_are_diverted),
+            testkit::plain!(serve::a_loopback_interface_is_served_by_tcp),
             testkit::plain!(serve::a_hangup_reloads_the_settings),
             testkit::plain!(histories::serializable_histories_have_no_cycle_on_either_path),
             testkit::plain!(serve::a_report_survives_a_closed_pipe_and_a_full_disk),

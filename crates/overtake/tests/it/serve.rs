@@ -293,26 +293,18 @@ pub fn long_queries_on_ordinary_threads_get_a_processor() {
     });
 }
 
-/// Goal: the log tells which frames come by AF_XDP, or why none do.
-pub fn the_log_tells_which_frames_are_diverted() {
-    let log = |xdp: &str| {
+/// Goal: where AF_XDP would cut clients off, the log says so in one line, and they come by the kernel's TCP.
+pub fn a_loopback_interface_is_served_by_tcp() {
+    for xdp in ["lo", "lo:9"] {
         let (mut program, url) = serve(&["--xdp", xdp]);
-        let port = url.rsplit_once('/').and_then(|(head, _)| head.rsplit_once(':')).unwrap().1.to_owned();
+        runtime().block_on(async { assert_eq!(value(&connect(&url).await, "select 6 * 7").await, "42") });
         let (status, log) = program.interrupted();
         assert!(status.success(), "{status} {log}");
-        (log, port)
-    };
-    let (told, port) = log("lo");
-    if told.contains("CAP_BPF are needed") {
-        assert!(std::env::var_os("OVERTAKE_CI").is_none(), "{told}");
-        return println!("SKIPPED: no right to use AF_XDP");
+        let expected = "AF_XDP cannot be used; clients come by the kernel's TCP only error=interface \"lo\": segments \
+                        on a loopback interface have no checksums, so none would be taken";
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("AF_XDP")).collect();
+        assert!(matches!(lines[..], [line] if line.contains(expected)), "{log}");
     }
-    let expected = format!("AF_XDP is in use interface=\"lo\" queue=0 address=127.0.0.1:{port} mode=generic");
-    assert!(told.contains(&expected), "{told}");
-    let expected = "AF_XDP cannot be used; clients come by the kernel's TCP only error=AF_XDP socket at queue 9: \
-                    interface \"lo\" has one queue, number 0";
-    let (told, _) = log("lo:9");
-    assert!(told.contains(expected), "{told}");
     let output = run(&["serve", "--xdp", "lo 127.0.0.1:0"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("\"lo 127.0.0.1:0\": port 0 is not supported"), "{}", text(&output.stderr));

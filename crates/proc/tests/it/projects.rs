@@ -6,6 +6,7 @@ use proc::{BuiltModule, Language, Tools};
 use procs::{ArtifactKind, Channel, Manifest};
 use statement::error::SqlResult;
 use std::path::Path;
+use std::time::Duration;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
@@ -62,10 +63,21 @@ fn check_bank(program: &Path) {
             (fees.len(), &fees[50], &fees[1_000], &fees[1_023]),
             (1_024, &ints([1]).to_vec(), &ints([10]).to_vec(), &vec![Datum::Null])
         );
+        check_rest(&worker, channel);
         if channel == Channel::UnixSocket {
             assert!(worker.hang_up().success(), "the program ends with its server");
         }
     }
+}
+
+/// Checks that an idle worker hardly runs: each pause between two looks, where it must look, is one sleep. Other threads
+/// of a virtual machine have some, too.
+fn check_rest(worker: &Worker, channel: Channel) {
+    std::thread::sleep(Duration::from_millis(200));
+    let before = worker.sleeps();
+    std::thread::sleep(Duration::from_millis(500));
+    let sleeps = worker.sleeps() - before;
+    assert!(sleeps < 400, "{channel}: {sleeps} sleeps in half a second");
 }
 
 fn built(language: Language) -> (tempfile::TempDir, BuiltModule) {
@@ -96,6 +108,12 @@ fn a_project_in_c_runs() {
 #[test]
 fn a_project_in_python_runs() {
     check_language(Language::Python);
+    let (_folder, built) = built(Language::Python);
+    let missing = [
+        (ArtifactKind::Wasm, "a project in Python becomes an executable only"),
+        (ArtifactKind::Guest, "a virtual machine runs static executables only"),
+    ];
+    assert_eq!(built.missing, missing.map(|(kind, reason)| (kind, reason.to_owned())));
 }
 
 #[test]

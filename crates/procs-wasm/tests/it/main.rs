@@ -29,6 +29,7 @@ fn main() -> ExitCode {
             testkit::test!(modules::an_endless_loop_ends_by_its_limit_and_by_a_cancel),
             testkit::test!(modules::a_slot_is_empty_when_it_is_used_again),
             testkit::test!(modules::instances_are_limited),
+            testkit::test!(modules::the_wait_for_the_compiler_is_no_lost_time),
             testkit::test!(signals::a_fault_is_an_error_among_interrupts),
             testkit::test!(signals::an_overflow_of_an_urgent_stack_is_reported_as_before),
             testkit::test!(signals::an_overflow_of_an_ordinary_stack_is_reported_as_before),

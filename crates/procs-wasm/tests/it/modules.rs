@@ -1,9 +1,11 @@
 //! Modules that keep the rules, and modules that do not.
 
 use crate::{invoke, load, load_into, module, open, run};
-use procs::{Channel, Instance, Limits, Program, Runtime, Tenant};
+use procs::{Artifact, ArtifactKind, Channel, Instance, Limits, Program, Runtime, Tenant};
 use procs_conformance::ModelEngine;
 use procs_wasm::{WasmConfig, WasmRuntime};
+use stage::turn::JobTurn;
+use stage::{Stage, StageClock, TickSource};
 use statement::error::SqlError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -215,4 +217,25 @@ pub fn instances_are_limited() {
     assert_eq!(error.detail_text(), Some("The limit is 8."));
     let error = program.open(Tenant(1), Channel::UnixSocket, &Limits::default()).map(|_| ()).expect_err("no channel");
     assert_eq!(state(&error), "0A000");
+}
+
+/// Goal: the time in which a module is compiled is no time without a processor for the thread that waits. Method: a large
+/// module, in a turn of this thread.
+pub fn the_wait_for_the_compiler_is_no_lost_time() {
+    let source = TickSource::system();
+    let clock = StageClock::new(source.clone());
+    let functions: String =
+        (0..2_000).map(|at| format!("(func (result i32) (i32.mul (i32.const {at}) (i32.const 7)))")).collect();
+    let text = module("local.get $len").replacen("(func $invoke", &format!("{functions}(func $invoke"), 1);
+    let bytes = Artifact::new(ArtifactKind::Wasm, wat::parse_str(text).expect("a text"));
+    let _turn = JobTurn::begin(source);
+    clock.enter(Stage::Run);
+    let begun = Instant::now();
+    let loaded = crate::runtime().load(&bytes);
+    let took = begun.elapsed();
+    clock.rest();
+    assert!(loaded.is_ok());
+    let times = clock.take();
+    let [run, lost] = [Stage::Run, Stage::Preempted].map(|stage| Duration::from_nanos(times.of(stage)));
+    assert!(took / 2 < run && lost < run / 2, "{lost:?} of {took:?}: {times:?}");
 }

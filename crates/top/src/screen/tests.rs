@@ -244,3 +244,19 @@ fn what_is_wrong_is_said() {
     let lines = drawn(&screen, &none, 0.0, 80, 10);
     assert!(lines[1].starts_with("There is no gate: overtake.mpl is off."), "{}", lines[1]);
 }
+
+#[test]
+fn stages_are_shown_without_a_gate() {
+    let mut watch = watch();
+    let look = watch.look.as_mut().expect("it has looked");
+    (look.mpl, look.classes) = (None, Vec::new());
+    for (width, height) in [(120, 40), (80, 24), (80, 8)] {
+        let lines = drawn(&Screen::default(), &watch, 200.0, width, height);
+        assert!(lines[1].starts_with("There is no gate: overtake.mpl is off."), "{}", lines[1]);
+        let high = row(&lines, "high ");
+        assert!(high.contains("\u{2588}\u{2591}") && high.contains("run 60 %, lock_wait 30 %"), "{high}");
+    }
+    for (width, height) in [(20, 5), (1, 1), (300, 3)] {
+        drawn(&Screen::default(), &watch, 200.0, width, height);
+    }
+}

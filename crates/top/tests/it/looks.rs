@@ -8,6 +8,7 @@ use settings::Defaults;
 use sql::session::Database;
 use std::cell::RefCell;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
@@ -145,10 +146,20 @@ pub fn text_and_json_are_written() {
                 && second["classes"][0]["arrivals_per_second"].is_f64()
         );
     }
-    let served = engine("127.0.0.1:0", Mode::Off);
+    let mut stats = None;
+    let served = engine_with("127.0.0.1:0", Mode::Off, |config| stats = Some(config.stats.clone()));
     let mut out = Vec::new();
-    plain::run(&served.options(Some(1), false), &mut out, &|_| false).unwrap();
-    assert!(String::from_utf8(out).unwrap().starts_with("There is no gate: overtake.mpl is off."));
+    plain::run(&served.options(Some(2), false), &mut out, &|_| false).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with("There is no gate: overtake.mpl is off."), "{text}");
+    // The display's own statements have passed stages.
+    assert!(text.contains("\nstages of high: "), "{text}");
+    // To ask if there is an administration database is no attempt to log in; to ask for another one is.
+    let turned_away = || stats.as_ref().unwrap().turned_away.load(Relaxed);
+    assert_eq!(turned_away(), 0);
+    let url = format!("postgresql://postgres@{}/nowhere", served.address);
+    let refused = served.runtime.block_on(tokio_postgres::connect(&url, NoTls)).err().unwrap();
+    assert_eq!((refused.code().unwrap().code(), turned_away()), ("3D000", 1));
 }
 
 /// Goal: the program goes on when the server is back. Method: the server ends between two looks, and another one takes
