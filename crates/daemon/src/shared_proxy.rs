@@ -20,7 +20,8 @@ Examples:
 
 /// Arguments of `shared-proxy`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, group(ArgGroup::new("places").args(["listen", "socket"]).required(true).multiple(true)))]
+#[command(after_help = EXAMPLES)]
+#[command(group(ArgGroup::new("places").args(["listen", "socket"]).required(true).multiple(true)))]
 pub struct SharedProxyArguments {
     /// The server's socket: its setting overtake.listen_shared.
     #[arg(long, value_name = "PATH")]

@@ -1,7 +1,7 @@
 //! Control groups of containers.
 //!
-//! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped. Its folders are locked
-//! meanwhile, so that another server does not remove it.
+//! **Invariant:** a group belongs to one worker, and is removed after its process has been reaped. Its folders are
+//! locked meanwhile, so that another server does not remove it.
 
 use crate::lock::{locked, locked_new};
 use crate::system;

@@ -1,7 +1,8 @@
-//! Locks of folders, by which a server tells its own and those of other servers that live from what is left of servers that
-//! were killed. Numbers of processes would not tell them: a server in another namespace has others.
+//! Locks of folders, by which a server tells those of other servers from what is left of killed ones. Numbers of
+//! processes would not tell them: a server in another namespace has others.
 //!
-//! **Invariant:** the lock of a folder is held as long as its server needs it, and ends with the process in whichever way.
+//! **Invariant:** the lock of a folder is held as long as its server needs it, and ends with the process in whichever
+//! way.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,8 +15,8 @@ pub(crate) fn locked(path: &Path) -> Option<File> {
     file.try_lock().ok().map(|()| file)
 }
 
-/// Locks a folder that this process has just created. A server that sweeps may have been faster: it has the lock, or has
-/// removed the folder by now. Then there is `None`, and the folder is not to be used.
+/// Locks a folder that this process has just created. A server that sweeps may have been faster: it has the lock, or
+/// has removed the folder by now. Then there is `None`, and the folder is not to be used.
 pub(crate) fn locked_new(path: &Path) -> Option<File> {
     let file = locked(path)?;
     let number = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());

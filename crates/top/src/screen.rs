@@ -160,7 +160,9 @@ impl Screen {
 /// Draws what is there without a gate: the stages of statements.
 fn no_gate(look: &Look, frame: &mut Frame<'_>, area: Rect) {
     let lines = parts::lines_of(NO_GATE, area.width);
-    let [words, staged] = Layout::vertical([Constraint::Length(lines + 1), Constraint::Min(0)]).areas(area);
+    let [words, staged, _] =
+        Layout::vertical([Constraint::Length(lines + 1), Constraint::Length(stages::height(look)), Constraint::Min(0)])
+            .areas(area);
     frame.render_widget(Paragraph::new(NO_GATE).wrap(Wrap { trim: true }), words);
     stages::render(look, frame, staged);
 }

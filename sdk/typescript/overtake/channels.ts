@@ -122,8 +122,8 @@ const [TURN, MESSAGE, CONTENTS] = [64, 80, 96];
 const LOOKS = 200;
 
 /**
- * First and longest pause between two looks, in milliseconds. Each is a quarter longer than the one before, so a message
- * waits for little of the time that has passed before it, and an idle worker hardly runs.
+ * First and longest pause between two looks, in milliseconds. Each is a quarter longer than the one before, so a
+ * message waits for little of the time that has passed before it, and an idle worker hardly runs.
  */
 const [PAUSE_MIN, PAUSE_MAX] = [0.1, 5];
 

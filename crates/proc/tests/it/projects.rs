@@ -70,8 +70,8 @@ fn check_bank(program: &Path) {
     }
 }
 
-/// Checks that an idle worker hardly runs: each pause between two looks, where it must look, is one sleep. Other threads
-/// of a virtual machine have some, too.
+/// Checks that an idle worker hardly runs: each pause between two looks, where it must look, is one sleep. Other
+/// threads of a virtual machine have some, too.
 fn check_rest(worker: &Worker, channel: Channel) {
     std::thread::sleep(Duration::from_millis(200));
     let before = worker.sleeps();

@@ -85,8 +85,8 @@ pub(crate) struct CodeToLoad {
 }
 
 impl CodeToLoad {
-    /// Loads the code, which may take seconds. Threads of the level, or another statement that wants the same code, do the
-    /// work: this thread misses no processor meanwhile, so the time stays that of the statement's stage.
+    /// Loads the code, which may take seconds. Threads of the level, or another statement that wants the same code, do
+    /// the work: this thread misses no processor meanwhile, so the time stays that of the statement's stage.
     ///
     /// # Errors
     /// Those of the runtime.

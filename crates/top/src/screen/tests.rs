@@ -243,6 +243,7 @@ fn what_is_wrong_is_said() {
     none.see(0.0, Look::default());
     let lines = drawn(&screen, &none, 0.0, 80, 10);
     assert!(lines[1].starts_with("There is no gate: overtake.mpl is off."), "{}", lines[1]);
+    assert!(!lines.iter().any(|line| line.contains("where the time")), "{lines:#?}");
 }
 
 #[test]
