@@ -464,3 +464,57 @@ fn modules_are_defined_and_dropped() {
         assert_eq!(shown(session, statement), wanted, "{statement}");
     }
 }
+
+/// Goal: a query that cannot run as analytics says which part of it cannot, and why.
+#[test]
+fn refusals_of_analytics_name_the_part() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    for statement in [
+        "create sequence s",
+        "create module free manifest 'overtake 1 entry plus' artifact native 'bank'",
+        "create function free_volatile(int, int) returns int language native as 'free', 'plus'",
+        "create function free_set(int, int) returns setof int language native stable as 'free', 'plus'",
+        "create function counted(i int) returns bigint language sql as 'select count(*) from accounts where id < i'",
+        "set overtake.path = 'analytics'",
+    ] {
+        support::run(session, &statement.replace("1 entry", "1\n entry")).unwrap();
+    }
+    let of_module = Some("Its module names tables or statements.");
+    for (query, part, reason) in [
+        ("select sum(plus(id, 1)) from accounts", "function plus(integer,integer)", of_module),
+        ("select * from accounts where plus(id, 1) = 3", "function plus(integer,integer)", of_module),
+        ("select * from total()", "function total()", Some("The function returns more than one value.")),
+        (
+            "select sum(free_volatile(id, 1)) from accounts",
+            "function free_volatile(integer,integer)",
+            Some("The function is VOLATILE."),
+        ),
+        (
+            "select free_set(id, 1) from accounts",
+            "function free_set(integer,integer)",
+            Some("The function returns more than one value."),
+        ),
+        (
+            "select sum(counted(id)) from accounts",
+            "function counted(integer)",
+            Some("It is an SQL function whose body could not become a part of the query."),
+        ),
+        ("select id from accounts for update", "SELECT FOR UPDATE", None),
+        ("select id from accounts for key share", "SELECT FOR KEY SHARE", None),
+        ("select nextval('s') from accounts", "a sequence", None),
+        ("select lastval()", "a sequence", None),
+        ("select count(*) from pg_class", "the catalog", None),
+        ("select pg_advisory_lock(1) from accounts", "an advisory lock", None),
+        ("select pg_sleep(0) from accounts", "function pg_sleep", None),
+        ("select set_config('overtake.x', 'y', true) from accounts", "function set_config", None),
+    ] {
+        let error = support::run(session, query).unwrap_err();
+        assert_eq!(error.state().0, "0A000", "{query}");
+        assert_eq!(error.message(), format!("{part} as analytics is not supported"), "{query}");
+        assert_eq!(error.detail_text(), reason, "{query}");
+    }
+    let change = "with x as (delete from accounts where id = 1 returning id) select * from x";
+    assert_eq!(shown(session, change), "1", "changes run by rows");
+}
