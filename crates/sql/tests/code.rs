@@ -518,3 +518,23 @@ fn refusals_of_analytics_name_the_part() {
     let change = "with x as (delete from accounts where id = 1 returning id) select * from x";
     assert_eq!(shown(session, change), "1", "changes run by rows");
 }
+
+/// Goal: routines in other languages are described as PostgreSQL describes those in its own.
+#[test]
+fn routines_in_other_languages_are_external() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    support::run(session, "create function own(a int default 7) returns int language sql as 'select a'").unwrap();
+    let query = "select routine_name, routine_body, routine_definition, external_name, external_language \
+                 from information_schema.routines where routine_name in ('plus', 'all_accounts', 'own') order by 1";
+    let owned = "all_accounts,EXTERNAL,all,all,NATIVE own,SQL,select a,NULL,SQL plus,EXTERNAL,plus,plus,NATIVE";
+    assert_eq!(shown(session, query), owned);
+    support::run(session, "create role plain; revoke execute on function all_accounts() from public; set role plain")
+        .unwrap();
+    let of_others = "own,SQL,NULL,NULL,SQL plus,EXTERNAL,NULL,plus,NATIVE";
+    assert_eq!(shown(session, query), of_others, "what a role may neither change nor call is not shown");
+    let defaults = "select parameter_name, parameter_default from information_schema.parameters \
+                    where specific_name like 'own%' or specific_name like 'all%'";
+    assert_eq!(shown(session, defaults), "a,NULL");
+}
