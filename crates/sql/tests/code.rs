@@ -537,4 +537,18 @@ fn routines_in_other_languages_are_external() {
     let defaults = "select parameter_name, parameter_default from information_schema.parameters \
                     where specific_name like 'own%' or specific_name like 'all%'";
     assert_eq!(shown(session, defaults), "a,NULL");
+    support::run(session, "reset role").unwrap();
+    for (statement, wanted) in [
+        (
+            "create function f() returns trigger language native as 'bank', 'plus'",
+            "0A000 native functions cannot return type trigger",
+        ),
+        (
+            "create function f(a cstring) returns int language native as 'bank', 'plus'",
+            "0A000 native functions cannot accept type cstring",
+        ),
+        ("create function f() returns trigger language sql as 'x'", "42P13 SQL functions cannot return type trigger"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
 }
