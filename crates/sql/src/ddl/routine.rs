@@ -61,7 +61,7 @@ impl Ddl<'_> {
             self.state.routines_named(routine.schema, &routine.name).find(|one| one.input_kinds() == kinds).cloned();
         match existing {
             Some(old) if may_replace => {
-                self.check_routine_owner(&old, &old.name)?;
+                self.check_routine_owner(&old, ("function", &old.name))?;
                 self.check_replaced(&old, &routine)?;
                 routine.oid = old.oid;
                 routine.owner = old.owner;
