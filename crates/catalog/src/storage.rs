@@ -43,7 +43,13 @@ pub fn column_type(kind: SqlType) -> SqlResult<Type> {
         Kind::Int2 => Type::Int16,
         Kind::Int4 => Type::Int32,
         Kind::Int8 | Kind::Time => Type::Int64,
-        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => Type::Int64,
+        Kind::Oid
+        | Kind::Regclass
+        | Kind::Regtype
+        | Kind::Regproc
+        | Kind::Regprocedure
+        | Kind::Regnamespace
+        | Kind::Regrole => Type::Int64,
         Kind::Float4 | Kind::Float8 => Type::Float64,
         Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name | Kind::Json | Kind::InternalChar => Type::Text,
         Kind::Bytea | Kind::Uuid => Type::Bytes,
@@ -121,7 +127,13 @@ pub fn datum(value: Value<'_>, kind: SqlType) -> Datum {
         (Value::Int32(value), _) => Datum::Int4(value),
         (
             Value::Int64(value),
-            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole,
+            Kind::Oid
+            | Kind::Regclass
+            | Kind::Regtype
+            | Kind::Regproc
+            | Kind::Regprocedure
+            | Kind::Regnamespace
+            | Kind::Regrole,
         ) => Datum::Oid(value as u32),
         (Value::Int64(value), Kind::Time) => Datum::Time(value),
         (Value::Int64(value), _) => Datum::Int8(value),

@@ -21,7 +21,7 @@ fn samples(kind: Kind) -> &'static [&'static str] {
         Kind::Timestamptz => &["-infinity", "2024-01-01 00:00:00+00", "infinity"],
         Kind::Interval => &["-1 days", "00:00:01", "1 mon"],
         Kind::Numeric => &["-Infinity", "-1.50", "0", "1000000000000000000000", "NaN"],
-        Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => &["16", "23"],
+        Kind::Regclass | Kind::Regproc | Kind::Regprocedure | Kind::Regnamespace | Kind::Regrole => &["16", "23"],
         Kind::Regtype => &["boolean", "integer"],
         Kind::Uuid => &["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
         Kind::Int2Vector | Kind::OidVector => &["1 2", "2"],

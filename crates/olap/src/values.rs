@@ -82,9 +82,13 @@ impl Repr {
             Kind::Int2 => Repr::Int2,
             Kind::Int4 => Repr::Int4,
             Kind::Int8 => Repr::Int8,
-            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
-                Repr::Oid
-            }
+            Kind::Oid
+            | Kind::Regclass
+            | Kind::Regtype
+            | Kind::Regproc
+            | Kind::Regprocedure
+            | Kind::Regnamespace
+            | Kind::Regrole => Repr::Oid,
             Kind::Time => Repr::Time,
             Kind::Float4 => Repr::Float4,
             Kind::Float8 => Repr::Float8,

@@ -258,7 +258,13 @@ pub fn datum(value: WireValue<'_>, to: SqlType) -> SqlResult<Datum> {
         (WireValue::Int(value), Kind::Int8) => return Ok(Datum::Int8(value)),
         (
             WireValue::Int(value),
-            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole,
+            Kind::Oid
+            | Kind::Regclass
+            | Kind::Regtype
+            | Kind::Regproc
+            | Kind::Regprocedure
+            | Kind::Regnamespace
+            | Kind::Regrole,
         ) => Datum::Oid(u32::try_from(value).map_err(|_| out_of_range(kind))?),
         (WireValue::Int(value), Kind::Numeric) => Datum::Numeric(Numeric::from_parts(i128::from(value), 0)),
         (WireValue::Int(value), Kind::Float8) => Datum::Float8(value as f64),

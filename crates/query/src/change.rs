@@ -61,6 +61,15 @@ impl Change {
         }
     }
 
+    /// Returns the statement's verb.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Change::Insert { .. } => "INSERT",
+            Change::Update { .. } => "UPDATE",
+            Change::Delete { .. } => "DELETE",
+        }
+    }
+
     /// Returns the command tag.
     pub fn tag(&self) -> &'static str {
         match self {

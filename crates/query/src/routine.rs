@@ -11,7 +11,7 @@ use crate::keyed::{Keyed, KeyedUpdate, RowKey};
 use crate::plan::{ColumnInfo, Plan, TableUse, Typed};
 use crate::planner::{Planner, RowPlan, TableSizes};
 use catalog::rights::RelationNeed;
-use catalog::{CatalogState, Routine, RoutineBody, RoutineResult, SessionContext, TableInfo};
+use catalog::{CatalogState, Routine, RoutineBody, RoutineResult, SessionContext, TableInfo, Volatility};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use syntax::ast::{ExprKind, LockStrength, Statement, TransactionCommand};
@@ -21,6 +21,8 @@ use syntax::ast::{ExprKind, LockStrength, Statement, TransactionCommand};
 pub struct PlannedBody {
     /// Statements in order.
     pub statements: Vec<BodyStatement>,
+    /// First statement that the current role may not run, with its error.
+    pub denied: Option<(usize, SqlError)>,
 }
 
 /// Statement of a body.
@@ -48,6 +50,24 @@ impl BodyStatement {
         self.sizes.are_current()
     }
 
+    /// Checks that the statement changes nothing.
+    ///
+    /// # Errors
+    /// `0A000`, in the words of a routine that has promised this.
+    pub fn check_changes_nothing(&self) -> SqlResult<()> {
+        let words = match &self.work {
+            BodyWork::Change(modify) => modify.change.verb(),
+            BodyWork::Rows(plan) => match &**plan {
+                Plan::Modifying { .. } => "SELECT",
+                _ => return Ok(()),
+            },
+            BodyWork::Locking(words, _) => words,
+            BodyWork::Refused(_) => return Ok(()),
+        };
+        let message = format!("{words} is not allowed in a non-volatile function");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
     /// Returns the table and the key of the row that the statement begins with, if it is a keyed one.
     pub fn keyed_row(&self) -> Option<(&TableInfo, &RowKey)> {
         match (self.keyed.as_ref()?, &self.work) {
@@ -61,6 +81,21 @@ impl BodyStatement {
 }
 
 impl PlannedBody {
+    /// Checks what a call checks before its first statement runs: none of them ends the transaction, and those of a
+    /// routine that is not volatile change nothing.
+    ///
+    /// # Errors
+    /// `0A000`
+    pub fn check_statements(&self, volatility: Volatility) -> SqlResult<()> {
+        self.statements.iter().try_for_each(|statement| match &statement.work {
+            BodyWork::Refused(error) => Err(error.clone()),
+            BodyWork::Rows(_) | BodyWork::Locking(..) | BodyWork::Change(_) => match volatility {
+                Volatility::Volatile => Ok(()),
+                Volatility::Stable | Volatility::Immutable => statement.check_changes_nothing(),
+            },
+        })
+    }
+
     /// Returns false if tables have grown or shrunk so much that other plans may be better.
     pub fn is_current(&self) -> bool {
         self.statements.iter().all(BodyStatement::is_current)
@@ -129,6 +164,9 @@ pub fn plan_body(
                 let binder = Binder::of_body(routine, catalog, path, text, env);
                 let before = body[..parsed.extent.start as usize].chars().count();
                 let is_last = Some(at) == last;
+                if is_last && has_result(routine) && !may_have_rows(&parsed.statement) {
+                    return Err(no_result(routine, catalog));
+                }
                 let planned = bound(&binder, &parsed.statement)
                     .and_then(|bound| planned(bound, &binder, routine, catalog, is_last));
                 statements.push(planned.map_err(|error| error.moved(before))?);
@@ -136,9 +174,28 @@ pub fn plan_body(
         }
     }
     if statements.is_empty() && has_result(routine) {
-        return Err(no_result(routine));
+        return Err(no_result(routine, catalog));
     }
-    Ok(PlannedBody { statements })
+    Ok(PlannedBody { statements, denied: None })
+}
+
+/// Returns true if PostgreSQL's planner meets an error of [`plan_body`] before a call does: it binds the body of a
+/// function of one statement to see whether it can take the place of the call.
+pub fn is_met_by_planner(routine: &Routine, error: &SqlError) -> bool {
+    let is_plain = !routine.is_set && !routine.is_security_definer && routine.settings.is_empty();
+    let is_known = routine.volatility == Volatility::Immutable;
+    if !is_plain || is_known || !matches!(routine.result, RoutineResult::Value(_) | RoutineResult::Relation(_)) {
+        return false;
+    }
+    let RoutineBody::Text(body) = &routine.body else { return false };
+    match syntax::grammar::parse(body).as_deref() {
+        Err(_) => true,
+        Ok([one]) => match &one.statement {
+            Statement::Query(_) => true,
+            one => may_have_rows(one) && error.state() != SqlState::INVALID_FUNCTION_DEFINITION,
+        },
+        Ok(_) => false,
+    }
 }
 
 /// Binds and plans a statement that stands alone. Returns the columns of its result, if it has one.
@@ -193,11 +250,19 @@ fn bound(binder: &Binder<'_>, statement: &Statement) -> SqlResult<Bound> {
             return Ok(Bound::Refused(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)));
         }
         Statement::Unsupported(foreign) => return Err(SqlError::unsupported(&foreign.feature)),
-        _ => return Err(SqlError::unsupported("this statement in the body of a routine")),
+        _ => {
+            let word = binder.text.split_whitespace().next().unwrap_or_default().to_uppercase();
+            return Err(SqlError::unsupported(format_args!("{word} in the body of a routine")));
+        }
     };
     let mut change = change;
     change.modify.with = binder.take_modifies();
     Ok(Bound::Change(Box::new(change)))
+}
+
+/// Returns true for the statements that can make the result of a function.
+fn may_have_rows(statement: &Statement) -> bool {
+    matches!(statement, Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
 }
 
 fn words_of_locking(strength: LockStrength) -> &'static str {
@@ -242,7 +307,7 @@ fn planned(
         Bound::Change(change) => {
             let BoundChange { mut modify, columns } = *change;
             if is_result {
-                let columns = columns.ok_or_else(|| no_result(routine))?;
+                let columns = columns.ok_or_else(|| no_result(routine, catalog))?;
                 let returning = modify.returning.take().unwrap_or_default();
                 modify.returning = Some(converted(binder, returning, &columns, routine, catalog)?);
             }

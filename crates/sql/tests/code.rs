@@ -549,3 +549,91 @@ fn the_wait_for_a_compiler_is_no_lost_time() {
         assert!(compiles == 0 || lost < run / 2, "{statement}: {lost:?} of {times:?}");
     }
 }
+
+/// Goal: a query that cannot run as analytics says which part of it cannot, and why.
+#[test]
+fn refusals_of_analytics_name_the_part() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    for statement in [
+        "create sequence s",
+        "create module free manifest 'overtake 1 entry plus' artifact native 'bank'",
+        "create function free_volatile(int, int) returns int language native as 'free', 'plus'",
+        "create function free_set(int, int) returns setof int language native stable as 'free', 'plus'",
+        "create function counted(i int) returns bigint language sql as 'select count(*) from accounts where id < i'",
+        "set overtake.path = 'analytics'",
+    ] {
+        support::run(session, &statement.replace("1 entry", "1\n entry")).unwrap();
+    }
+    let of_module = Some("Its module names tables or statements.");
+    for (query, part, reason) in [
+        ("select sum(plus(id, 1)) from accounts", "function plus(integer,integer)", of_module),
+        ("select * from accounts where plus(id, 1) = 3", "function plus(integer,integer)", of_module),
+        ("select * from total()", "function total()", Some("The function returns more than one value.")),
+        (
+            "select sum(free_volatile(id, 1)) from accounts",
+            "function free_volatile(integer,integer)",
+            Some("The function is VOLATILE."),
+        ),
+        (
+            "select free_set(id, 1) from accounts",
+            "function free_set(integer,integer)",
+            Some("The function returns more than one value."),
+        ),
+        (
+            "select sum(counted(id)) from accounts",
+            "function counted(integer)",
+            Some("It is an SQL function whose body could not become a part of the query."),
+        ),
+        ("select id from accounts for update", "SELECT FOR UPDATE", None),
+        ("select id from accounts for key share", "SELECT FOR KEY SHARE", None),
+        ("select nextval('s') from accounts", "a sequence", None),
+        ("select lastval()", "a sequence", None),
+        ("select count(*) from pg_class", "the catalog", None),
+        ("select pg_advisory_lock(1) from accounts", "an advisory lock", None),
+        ("select pg_sleep(0) from accounts", "function pg_sleep", None),
+        ("select set_config('overtake.x', 'y', true) from accounts", "function set_config", None),
+    ] {
+        let error = support::run(session, query).unwrap_err();
+        assert_eq!(error.state().0, "0A000", "{query}");
+        assert_eq!(error.message(), format!("{part} as analytics is not supported"), "{query}");
+        assert_eq!(error.detail_text(), reason, "{query}");
+    }
+    let change = "with x as (delete from accounts where id = 1 returning id) select * from x";
+    assert_eq!(shown(session, change), "1", "changes run by rows");
+}
+
+/// Goal: routines in other languages are described as PostgreSQL describes those in its own.
+#[test]
+fn routines_in_other_languages_are_external() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    support::run(session, SET_UP).unwrap();
+    support::run(session, "create function own(a int default 7) returns int language sql as 'select a'").unwrap();
+    let query = "select routine_name, routine_body, routine_definition, external_name, external_language \
+                 from information_schema.routines where routine_name in ('plus', 'all_accounts', 'own') order by 1";
+    let owned = "all_accounts,EXTERNAL,all,all,NATIVE own,SQL,select a,NULL,SQL plus,EXTERNAL,plus,plus,NATIVE";
+    assert_eq!(shown(session, query), owned);
+    support::run(session, "create role plain; revoke execute on function all_accounts() from public; set role plain")
+        .unwrap();
+    let of_others = "own,SQL,NULL,NULL,SQL plus,EXTERNAL,NULL,plus,NATIVE";
+    assert_eq!(shown(session, query), of_others, "what a role may neither change nor call is not shown");
+    let defaults = "select parameter_name, parameter_default from information_schema.parameters \
+                    where specific_name like 'own%' or specific_name like 'all%'";
+    assert_eq!(shown(session, defaults), "a,NULL");
+    support::run(session, "reset role").unwrap();
+    for (statement, wanted) in [
+        (
+            "create function f() returns trigger language native as 'bank', 'plus'",
+            "0A000 native functions cannot return type trigger",
+        ),
+        (
+            "create function f(a cstring) returns int language native as 'bank', 'plus'",
+            "0A000 native functions cannot accept type cstring",
+        ),
+        ("create function f() returns trigger language sql as 'x'", "42P13 SQL functions cannot return type trigger"),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+}

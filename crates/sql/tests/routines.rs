@@ -151,3 +151,89 @@ fn contexts_of_nested_calls_are_lines() {
     let lines = "SQL function \"inner_f\" statement 1\nSQL function \"outer_f\" statement 2";
     assert_eq!(error.context_text(), Some(lines));
 }
+
+/// Goal: errors in functions say when they have come, in PostgreSQL's words. Method: its answers for the same calls.
+#[test]
+fn contexts_say_when_an_error_has_come() {
+    let database = Database::new(Engine::new(EngineConfig::in_memory()));
+    let session = &mut support::connect(&database);
+    for statement in [
+        "create table t (a int); insert into t values (1)",
+        "create table own (a int)",
+        "set check_function_bodies = off",
+        "create function ends() returns void language sql as 'select 1; commit'",
+        "create procedure p_ends() language sql as 'select 1; savepoint x'",
+        "create function writes() returns int language sql immutable as 'update t set a = 1 returning a'",
+        "create function writes_late() returns int language sql stable as 'select 1; delete from t; select 2'",
+        "create function writes_with() returns int language sql stable as \
+         'with x as (delete from t returning a) select a from x'",
+        "create function locks() returns int language sql stable as 'select a from t for update'",
+        "create function no_query() returns int language sql as 'select 1; rollback'",
+        "create function nothing(a int) returns int language sql as 'select a from nosuch'",
+        "create function wrong(a int) returns int language sql as 'select ''x''::text'",
+        "create function no_sql(a int) returns int language sql as 'selekt 1'",
+        "create function inserts() returns int language sql as 'insert into nosuch values (1) returning 1'",
+        "create function two() returns int language sql as 'select 1; select a from nosuch'",
+        "create function many() returns setof int language sql as 'select a from nosuch'",
+        "create function definer() returns int language sql security definer as 'select a from nosuch'",
+        "create function reads() returns int language sql as 'select 1; select a from own; select 2'",
+        "create procedure p_reads() language sql as 'insert into own values (1)'",
+        "create function fails_first() returns int language sql as 'select a / 0 from t; select a from own'",
+        "create role plain",
+        "grant select on t to plain",
+    ] {
+        support::run(session, statement).unwrap();
+    }
+    let said = |session: &mut Session, statement: &str| {
+        let error = support::run(session, statement).unwrap_err();
+        format!("{} {} [{}]", error.state().0, error.message(), error.context_text().unwrap_or_default())
+    };
+    for (call, expected) in [
+        ("select ends()", "0A000 COMMIT is not allowed in an SQL function [SQL function \"ends\" during startup]"),
+        ("call p_ends()", "0A000 SAVEPOINT is not allowed in an SQL function [SQL function \"p_ends\" during startup]"),
+        (
+            "select writes()",
+            "0A000 UPDATE is not allowed in a non-volatile function [SQL function \"writes\" during startup]",
+        ),
+        (
+            "select writes_late()",
+            "0A000 DELETE is not allowed in a non-volatile function [SQL function \"writes_late\" during startup]",
+        ),
+        (
+            "select writes_with()",
+            "0A000 SELECT is not allowed in a non-volatile function [SQL function \"writes_with\" during startup]",
+        ),
+        (
+            "select locks()",
+            "0A000 SELECT FOR UPDATE is not allowed in a non-volatile function [SQL function \"locks\" during startup]",
+        ),
+        (
+            "select no_query()",
+            "42P13 return type mismatch in function declared to return integer \
+             [SQL function \"no_query\" during startup]",
+        ),
+        ("select nothing(1)", "42P01 relation \"nosuch\" does not exist [SQL function \"nothing\" during inlining]"),
+        (
+            "select wrong(1)",
+            "42P13 return type mismatch in function declared to return integer \
+             [SQL function \"wrong\" during inlining]",
+        ),
+        ("select no_sql(1)", "42601 syntax error at or near \"selekt\" [SQL function \"no_sql\" during inlining]"),
+        ("select inserts()", "42P01 relation \"nosuch\" does not exist [SQL function \"inserts\" during inlining]"),
+        ("select two()", "42P01 relation \"nosuch\" does not exist [SQL function \"two\" during startup]"),
+        ("select many()", "42P01 relation \"nosuch\" does not exist [SQL function \"many\" during startup]"),
+        ("select definer()", "42P01 relation \"nosuch\" does not exist [SQL function \"definer\" during startup]"),
+    ] {
+        assert_eq!(said(session, call), expected, "{call}");
+    }
+    support::run(session, "set role plain").unwrap();
+    for (call, expected) in [
+        ("select reads()", "42501 permission denied for table own [SQL function \"reads\" statement 2]"),
+        ("call p_reads()", "42501 permission denied for table own [SQL function \"p_reads\" statement 1]"),
+        ("select fails_first()", "22012 division by zero [SQL function \"fails_first\" statement 1]"),
+    ] {
+        assert_eq!(said(session, call), expected, "{call}");
+    }
+    support::run(session, "reset role; grant select on own to plain; set role plain").unwrap();
+    support::run(session, "select reads()").unwrap();
+}

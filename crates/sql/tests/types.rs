@@ -35,7 +35,9 @@ fn values(kind: Kind) -> Option<[&'static str; 2]> {
         Kind::Date | Kind::Timestamp | Kind::Timestamptz => ["2024-01-01", "infinity"],
         Kind::Time => ["00:00", "24:00"],
         Kind::Interval => ["1 day", "1 mon"],
-        Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole | Kind::Regtype => ["16", "23"],
+        Kind::Regclass | Kind::Regproc | Kind::Regprocedure | Kind::Regnamespace | Kind::Regrole | Kind::Regtype => {
+            ["16", "23"]
+        }
         Kind::Uuid => ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
         Kind::Unknown | Kind::Void | Kind::Int2Vector | Kind::OidVector | Kind::Array(_) => return None,
     })

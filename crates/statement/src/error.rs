@@ -370,6 +370,11 @@ impl From<engine::Error> for SqlError {
         if error == Error::Taken {
             told = told.detail("A more important transaction needed a row that this one held.");
         }
+        if matches!(error, Error::ChangedWithin { .. }) {
+            told = told.hint(
+                "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+            );
+        }
         if told.state() == SqlState::OUT_OF_MEMORY {
             told = SqlError::no_room();
         }

@@ -120,9 +120,13 @@ fn receive(rest: &mut &[u8], kind: SqlType) -> SqlResult<Datum> {
         Kind::Int8 => Datum::Int8(i64::from_be_bytes(take(rest)?)),
         Kind::Int2 => Datum::Int2(i16::from_be_bytes(take(rest)?)),
         Kind::Int4 => Datum::Int4(i32::from_be_bytes(take(rest)?)),
-        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
-            Datum::Oid(u32::from_be_bytes(take(rest)?))
-        }
+        Kind::Oid
+        | Kind::Regclass
+        | Kind::Regtype
+        | Kind::Regproc
+        | Kind::Regprocedure
+        | Kind::Regnamespace
+        | Kind::Regrole => Datum::Oid(u32::from_be_bytes(take(rest)?)),
         Kind::Float4 => Datum::Float4(f32::from_be_bytes(take(rest)?)),
         Kind::Float8 => Datum::Float8(f64::from_be_bytes(take(rest)?)),
         Kind::Date => match i32::from_be_bytes(take(rest)?) {

@@ -89,7 +89,13 @@ impl Datum {
             Kind::Int2 => matches!(self, Datum::Int2(_)),
             Kind::Int4 => matches!(self, Datum::Int4(_)),
             Kind::Int8 => matches!(self, Datum::Int8(_)),
-            Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
+            Kind::Oid
+            | Kind::Regclass
+            | Kind::Regtype
+            | Kind::Regproc
+            | Kind::Regprocedure
+            | Kind::Regnamespace
+            | Kind::Regrole => {
                 matches!(self, Datum::Oid(_))
             }
             Kind::Float4 => matches!(self, Datum::Float4(_)),

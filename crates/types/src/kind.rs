@@ -34,6 +34,7 @@ pub enum Kind {
     Regclass,
     Regtype,
     Regproc,
+    Regprocedure,
     Regnamespace,
     Regrole,
     /// Numbers as catalogs store them: an array that starts at 0 and is written without braces.

@@ -35,13 +35,13 @@ const FOREIGN: &[&str] = &[
     "aclitem", "bit", "box", "cid", "cidr", "circle", "datemultirange", "daterange", "gtsvector", "inet", "int4multirange",
     "int4range", "int8multirange", "int8range", "jsonb", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "money",
     "nummultirange", "numrange", "path", "pg_lsn", "pg_node_tree", "pg_snapshot", "point", "polygon", "refcursor",
-    "regcollation", "regconfig", "regdictionary", "regoper", "regoperator", "regprocedure", "tid", "timetz",
+    "regcollation", "regconfig", "regdictionary", "regoper", "regoperator", "tid", "timetz",
     "tsmultirange", "tsquery", "tsrange", "tstzmultirange", "tstzrange", "tsvector", "txid_snapshot", "varbit", "xid", "xid8",
     "xml",
 ];
 
 #[rustfmt::skip]
-static TABLE: [TypeEntry; 30] = [
+static TABLE: [TypeEntry; 31] = [
     entry(Kind::Bool, Some((Element::Bool, 1000)), 16, "boolean", &["bool"], 1, 'B', true),
     entry(Kind::Bytea, Some((Element::Bytea, 1001)), 17, "bytea", &["bytea"], -1, 'U', false),
     entry(Kind::InternalChar, Some((Element::InternalChar, 1002)), 18, "\"char\"", &["\"char\""], 1, 'Z', false),
@@ -71,6 +71,7 @@ static TABLE: [TypeEntry; 30] = [
     entry(Kind::Int2Vector, None, 22, "int2vector", &["int2vector"], -1, 'A', false),
     entry(Kind::OidVector, None, 30, "oidvector", &["oidvector"], -1, 'A', false),
     entry(Kind::Uuid, Some((Element::Uuid, 2951)), 2950, "uuid", &["uuid"], 16, 'U', false),
+    entry(Kind::Regprocedure, None, 2202, "regprocedure", &["regprocedure"], 4, 'N', false),
     entry(Kind::Void, None, 2278, "void", &["void"], 4, 'P', false),
 ];
 
@@ -107,7 +108,8 @@ fn line(kind: Kind) -> &'static TypeEntry {
         Kind::Int2Vector => &TABLE[26],
         Kind::OidVector => &TABLE[27],
         Kind::Uuid => &TABLE[28],
-        Kind::Void => &TABLE[29],
+        Kind::Regprocedure => &TABLE[29],
+        Kind::Void => &TABLE[30],
     }
 }
 

@@ -25,7 +25,7 @@ pub fn type_name(number: u32, modifier: Option<i32>) -> String {
 ///
 /// # Errors
 /// `42704`, `42602`
-pub(crate) fn type_number(written: &str) -> SqlResult<u32> {
+pub fn type_number(written: &str) -> SqlResult<u32> {
     let missing = || SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist"));
     let mut name = written.trim().to_owned();
     let mut dimensions = 0;

@@ -125,9 +125,13 @@ fn read(kind: Kind, key: &mut &[u8], rest: &mut &[u8]) -> Option<Datum> {
         Kind::Int8 => Datum::Int8(take_signed(key)?),
         Kind::Time => Datum::Time(take_signed(key)?),
         Kind::Timestamp | Kind::Timestamptz => Datum::Timestamp(take_signed(key)?),
-        Kind::Oid | Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => {
-            Datum::Oid(take_signed(key)? as u32)
-        }
+        Kind::Oid
+        | Kind::Regclass
+        | Kind::Regtype
+        | Kind::Regproc
+        | Kind::Regprocedure
+        | Kind::Regnamespace
+        | Kind::Regrole => Datum::Oid(take_signed(key)? as u32),
         Kind::Float4 => Datum::Float4(take_float(key, rest)? as f32),
         Kind::Float8 => Datum::Float8(take_float(key, rest)?),
         Kind::Numeric => {

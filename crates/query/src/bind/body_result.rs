@@ -101,14 +101,7 @@ fn mismatch(routine: &Routine, catalog: &CatalogState) -> SqlError {
 }
 
 /// Returns the error for a body without a result.
-pub fn no_result(routine: &Routine) -> SqlError {
-    let declared = match routine.result {
-        RoutineResult::Value(kind) => kind.name(),
-        RoutineResult::Relation(_) | RoutineResult::Nothing | RoutineResult::Row | RoutineResult::Record => {
-            "record".to_owned()
-        }
-    };
-    let message = format!("return type mismatch in function declared to return {declared}");
+pub fn no_result(routine: &Routine, catalog: &CatalogState) -> SqlError {
     let detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
-    SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message).detail(detail)
+    mismatch(routine, catalog).detail(detail)
 }

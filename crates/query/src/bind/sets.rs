@@ -14,6 +14,9 @@ use types::numeric::Numeric;
 use types::ops::{self, CastContext};
 use types::{Kind, SqlType};
 
+/// Hint for a set where rows cannot be multiplied.
+const MOVE_TO_FROM: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
+
 /// True if a name is that of a set-returning function.
 pub(super) fn is_set(name: &str) -> bool {
     matches!(
@@ -96,8 +99,7 @@ impl Binder<'_> {
         let bound = bind()?;
         if before < scope.calls.borrow().sets.len() {
             let message = format!("set-returning functions are not allowed in {what}");
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-                .hint("You might be able to move the set-returning function into a LATERAL FROM item."));
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(MOVE_TO_FROM));
         }
         Ok(bound)
     }
@@ -125,12 +127,18 @@ impl Binder<'_> {
     /// # Errors
     /// `0A000`
     pub(super) fn check_set_place(&self, written: &ast::ObjectName, scope: &NameScope<'_>) -> SqlResult<()> {
-        let message = match scope.clause.get() {
-            Clause::Aggregate => "aggregate function calls cannot contain set-returning function calls".to_owned(),
+        let error = match scope.clause.get() {
+            clause @ (Clause::Aggregate | Clause::Window) => {
+                let message = format!("{} cannot contain set-returning function calls", clause.name());
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(MOVE_TO_FROM)
+            }
             clause if clause.allows_sets() => return Ok(()),
-            clause => format!("set-returning functions are not allowed in {}", clause.name()),
+            clause => {
+                let message = format!("set-returning functions are not allowed in {}", clause.name());
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            }
         };
-        Err(self.at_name(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message), written))
+        Err(self.at_name(error, written))
     }
 
     /// Adds a call of a set-returning function to those of the query. Returns the column of its values.

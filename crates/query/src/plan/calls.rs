@@ -1,7 +1,7 @@
 //! Aggregates, set-returning functions, stored routines and sort keys.
 
 use super::Expr;
-use catalog::{CatalogState, Routine, RoutineResult, Volatility};
+use catalog::{CatalogState, Language, Routine, RoutineResult, Volatility};
 use std::sync::Arc;
 use types::Kind;
 use types::datum::Datum;
@@ -51,6 +51,21 @@ impl RoutineCall {
         let is_value = !routine.is_set && matches!(routine.result, RoutineResult::Value(_));
         let is_computation = reaches_no_rows && is_value && routine.volatility != Volatility::Volatile;
         RoutineCall { routine, arguments, is_computation }
+    }
+
+    /// Returns the reason for which the call is no computation, in words for users; `None` if it is one.
+    pub fn why_no_computation(&self) -> Option<&'static str> {
+        let routine = &self.routine;
+        if self.is_computation {
+            return None;
+        }
+        // What remains in the end is the module, which only the catalog knows.
+        Some(match (routine.language, routine.volatility, routine.result) {
+            (Language::Sql, ..) => "It is an SQL function whose body could not become a part of the query.",
+            (_, Volatility::Volatile, _) => "The function is VOLATILE.",
+            (.., RoutineResult::Value(_)) if !routine.is_set => "Its module names tables or statements.",
+            _ => "The function returns more than one value.",
+        })
     }
 
     /// Returns true if two calls may return different results, or have effects.

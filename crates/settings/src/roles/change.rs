@@ -258,8 +258,9 @@ impl RoleChanger<'_> {
                 // Every role may change its own password.
                 let changes_password_only =
                     options.iter().all(|option| matches!(option, RoleOptionChange::Password(_)));
+                self.check_attributes(&role, options)?;
                 if !(changes_password_only && name == self.user) {
-                    self.may_change(&role)?;
+                    self.may_change(&role, "permission denied")?;
                 }
                 if name == FIRST
                     && options.iter().any(|option| {
@@ -276,7 +277,10 @@ impl RoleChanger<'_> {
             }
             RoleChange::Rename { name, to } => {
                 let role = self.role(name)?;
-                self.may_change(&role)?;
+                if role.is_superuser && !self.own().is_superuser {
+                    return Err(denied("must be superuser to rename superusers"));
+                }
+                self.may_change(&role, "permission denied to rename role")?;
                 self.check_not_reserved(name, "Role names starting with \"pg_\" are reserved.")?;
                 self.check_name(to)?;
                 if name == self.user {
@@ -388,17 +392,31 @@ impl RoleChanger<'_> {
         Err(SqlError::new(SqlState::RESERVED_NAME, message).detail(detail))
     }
 
-    fn may_change(&self, role: &Role) -> SqlResult<()> {
+    fn may_change(&self, role: &Role, refusal: &str) -> SqlResult<()> {
         let own = self.own();
-        if own.is_superuser {
-            Ok(())
-        } else if role.is_superuser {
-            Err(denied("must be superuser to alter superuser roles or change superuser attribute"))
-        } else if own.may_create_roles {
-            Ok(())
-        } else {
-            Err(denied("permission denied"))
+        let may = own.is_superuser || own.may_create_roles && !role.is_superuser;
+        if may { Ok(()) } else { Err(denied(refusal)) }
+    }
+
+    /// Checks that the current role may change these attributes of another, before any other right.
+    ///
+    /// # Errors
+    /// `42501`
+    fn check_attributes(&self, role: &Role, options: &[RoleOptionChange]) -> SqlResult<()> {
+        if self.own().is_superuser {
+            return Ok(());
         }
+        if role.is_superuser || options.iter().any(|one| matches!(one, RoleOptionChange::Superuser(_))) {
+            return Err(denied("must be superuser to alter superuser roles or change superuser attribute"));
+        }
+        let gives = |right| options.iter().any(|one| matches!(one, RoleOptionChange::OfSuperusers(of) if *of == right));
+        if gives("REPLICATION") {
+            return Err(denied("must be superuser to alter replication roles or change replication attribute"));
+        }
+        if gives("BYPASSRLS") {
+            return Err(denied("must be superuser to change bypassrls attribute"));
+        }
+        Ok(())
     }
 
     fn may_drop(&self, role: &Role) -> SqlResult<()> {
@@ -411,14 +429,16 @@ impl RoleChanger<'_> {
     fn with(&self, mut role: Role, options: &[RoleOptionChange], refusal: &str) -> SqlResult<Role> {
         let own = self.own();
         let is_new = role.oid == 0;
-        if is_new && !own.is_superuser && !own.may_create_roles {
-            return Err(denied(refusal));
+        if is_new && !own.is_superuser {
+            if options.iter().any(|option| matches!(option, RoleOptionChange::Superuser(true))) {
+                return Err(denied("must be superuser to create superusers"));
+            }
+            if !own.may_create_roles {
+                return Err(denied(refusal));
+            }
         }
         for option in options {
             match option {
-                RoleOptionChange::Superuser(_) if !own.is_superuser => {
-                    return Err(denied("must be superuser to create superusers"));
-                }
                 RoleOptionChange::Superuser(is) => role.is_superuser = *is,
                 RoleOptionChange::CreateRole(may) => role.may_create_roles = *may,
                 RoleOptionChange::CreateDb(may) => role.may_create_databases = *may,
@@ -477,7 +497,10 @@ impl RoleChanger<'_> {
         let before = role.map(|name| self.role(name)).transpose()?;
         // A role may change its own settings.
         match (&before, role) {
-            (Some(before), name) if name != Some(self.user) => self.may_change(before)?,
+            (Some(before), _) if before.is_superuser && !own.is_superuser => {
+                return Err(denied("must be superuser to alter superusers"));
+            }
+            (Some(before), name) if name != Some(self.user) => self.may_change(before, "permission denied")?,
             (None, _) if !own.is_superuser => return Err(denied("must be owner of database").at(1)),
             _ => {}
         }

@@ -1,16 +1,16 @@
 //! Planned bodies of the routines that a session calls, and settings of routines with their own.
 //!
 //! **Invariant:** a body is used only with the catalog, the search path and the settings that it was planned by, and by
-//! the role that has the rights that the body needs.
+//! the role whose rights were checked; it says which statement this role may not run.
 
 use super::Env;
 use catalog::acl::Privileges;
 use catalog::rights::{Rights, role_named};
 use catalog::{CatalogState, Routine};
 use locked::Locked;
-use query::routine::{PlannedBody, plan_body};
+use query::routine::{BodyStatement, PlannedBody, is_met_by_planner, plan_body};
 use settings::Settings;
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -111,7 +111,7 @@ impl RoutineBodies {
     /// Returns the body of a routine, which is planned if that was not done or is out of date.
     ///
     /// # Errors
-    /// Those of [`plan_body`]; `42501`
+    /// Those of [`plan_body`] and [`PlannedBody::check_statements`], with PostgreSQL's context.
     pub(crate) fn of(
         &self,
         routine: &Arc<Routine>,
@@ -128,11 +128,18 @@ impl RoutineBodies {
         {
             return Ok(Arc::clone(&kept.body));
         }
-        let body = Arc::new(plan_body(routine, catalog, path, env)?);
+        let within =
+            |error: SqlError, when| error.nowhere().within(format!("SQL function \"{}\" during {when}", routine.name));
+        let mut body = plan_body(routine, catalog, path, env).map_err(|error| {
+            let when = if is_met_by_planner(routine, &error) { "inlining" } else { "startup" };
+            within(error, when)
+        })?;
+        body.check_statements(routine.volatility).map_err(|error| within(error, "startup"))?;
         if let Some(rights) = Rights::of_session(catalog, env) {
-            let needs = body.statements.iter().flat_map(|statement| &statement.needs);
-            needs.into_iter().try_for_each(|need| rights.check(need))?;
+            let denied = |statement: &BodyStatement| statement.needs.iter().find_map(|need| rights.check(need).err());
+            body.denied = (0..).zip(&body.statements).find_map(|(at, statement)| Some((at, denied(statement)?)));
         }
+        let body = Arc::new(body);
         let kept = KeptBody { versions, path: path.into(), body: Arc::clone(&body) };
         let mut all = self.bodies.locked_anyway();
         if KEPT_MAX <= all.len() {

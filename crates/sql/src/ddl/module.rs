@@ -83,7 +83,7 @@ impl Ddl<'_> {
             self.check_code(routine, module)?;
             if routine.is_security_definer {
                 // New code would have the rights of that role.
-                self.check_routine_owner(routine, &routine.name)?;
+                self.check_routine_owner(routine, (routine.kind.word(), &routine.name))?;
             }
             self.load(routine, module)?;
             self.check_urgent(routine, module)?;

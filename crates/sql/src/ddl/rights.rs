@@ -69,14 +69,14 @@ impl Ddl<'_> {
         })
     }
 
-    /// Checks that the current role owns a routine, which the statement names as `written`.
+    /// Checks that the current role owns a routine, of which a refusal has this word and this name.
     ///
     /// # Errors
     /// `42501`
-    pub(super) fn check_routine_owner(&self, routine: &Routine, written: &str) -> SqlResult<()> {
+    pub(super) fn check_routine_owner(&self, routine: &Routine, (word, name): (&str, &str)) -> SqlResult<()> {
         self.check(|rights| match rights.owns(routine.owner) {
             true => Ok(()),
-            false => Err(not_owner(routine.kind.word(), written)),
+            false => Err(not_owner(word, name)),
         })
     }
 

@@ -42,8 +42,8 @@ impl Ddl<'_> {
             path: create.body.as_ref().map(|_| self.path.into()),
         };
         self.apply_routine_options(&said, &mut routine)?;
-        routine.parameters = self.routine_parameters(create)?;
-        (routine.result, routine.is_set) = self.routine_result(create, &routine.parameters)?;
+        routine.parameters = self.routine_parameters(create, language)?;
+        (routine.result, routine.is_set) = self.routine_result(create, &routine.parameters, language)?;
         routine.body = self.routine_body(said.body, create.body.as_ref(), (language, &routine.name))?;
         said.check_rows(routine.is_set)?;
         if routine.rows == 0.0 {
@@ -61,7 +61,7 @@ impl Ddl<'_> {
             self.state.routines_named(routine.schema, &routine.name).find(|one| one.input_kinds() == kinds).cloned();
         match existing {
             Some(old) if may_replace => {
-                self.check_routine_owner(&old, &old.name)?;
+                self.check_routine_owner(&old, ("function", &old.name))?;
                 self.check_replaced(&old, &routine)?;
                 routine.oid = old.oid;
                 routine.owner = old.owner;

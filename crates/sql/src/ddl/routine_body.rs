@@ -4,7 +4,7 @@ use super::Ddl;
 use super::routine_parameters::invalid;
 use catalog::{Language, Routine, RoutineBody};
 use query::routine::plan_body;
-use statement::error::{SqlError, SqlResult, SqlState};
+use statement::error::{SqlError, SqlResult};
 use std::sync::Arc;
 use syntax::ast::SqlBody;
 
@@ -60,14 +60,27 @@ impl Ddl<'_> {
         let path = routine.path.as_deref().unwrap_or(path);
         let planned = plan_body(&Arc::new(routine.clone()), &state, path, env).map(drop);
         planned.map_err(|error| {
-            let is_syntax = error.state() == SqlState::SYNTAX_ERROR;
-            let error = if is_syntax { error } else { error.within(format!("SQL function \"{}\"", routine.name)) };
+            // An error with a place is one of the statement, as in PostgreSQL.
+            let error = if error.position().is_some() {
+                error
+            } else {
+                error.within(format!("SQL function \"{}\"", routine.name))
+            };
             match &routine.body {
                 RoutineBody::Text(body) => self.in_body(error, body),
-                // These are parts of the statement, but their places count from their own begin.
-                RoutineBody::Return(_) | RoutineBody::Atomic(_) | RoutineBody::Code { .. } => error.nowhere(),
+                RoutineBody::Return(body) | RoutineBody::Atomic(body) => self.in_part(error, body),
+                RoutineBody::Code { .. } => error.nowhere(),
             }
         })
+    }
+
+    /// Moves an error of a body that is a part of the statement to its place there.
+    fn in_part(&self, error: SqlError, body: &str) -> SqlError {
+        let mut places = self.text.match_indices(body);
+        match (places.next(), places.next()) {
+            (Some((at, _)), None) => error.moved(self.text[..at].chars().count()),
+            _ => error.nowhere(),
+        }
     }
 
     /// Moves an error of a body to its place in the statement. An error without a place is about the function.

@@ -1,15 +1,14 @@
 //! `ALTER`, `DROP` and `COMMENT ON` of routines.
 
 use super::drop::DroppedObjects;
-use super::routine_names::NamedRoutine;
+use super::routine_names::{NamedRoutine, word_of};
 use super::{Ddl, DdlResult, verb};
 use catalog::{ConstraintKind, Routine, RoutineKind};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::refuse;
 use std::sync::Arc;
 use syntax::ast::{
-    AlterRoutine, DropRoutines, RoleName, RoutineAction, RoutineComment, RoutineName, RoutineOption, RoutineWord,
-    Statement,
+    AlterRoutine, DropRoutines, RoutineAction, RoutineComment, RoutineName, RoutineOption, RoutineWord, Statement,
 };
 
 impl Ddl<'_> {
@@ -19,24 +18,42 @@ impl Ddl<'_> {
             let no = if *is_no { "NO " } else { "" };
             return Err(SqlError::unsupported(format_args!("{} {no}DEPENDS ON EXTENSION", verb(statement))));
         }
-        let routine = self.own_routine(*word, name, verb(statement))?;
+        let owner = match action {
+            RoutineAction::Owner(to) => Some(self.role(to)?),
+            _ => None,
+        };
+        let routine = self.users_routine(*word, name, verb(statement))?;
+        // PostgreSQL's refusals differ with the action: most are about a "function" without its schema.
+        let is_own = |ddl: &Ddl<'_>| ddl.check_routine_owner(&routine, ("function", &routine.name));
         match action {
-            RoutineAction::Options(options) => self.alter_options(&routine, options)?,
-            RoutineAction::Rename(to) => self.rename_routine(&routine, to)?,
-            RoutineAction::Owner(to) => self.own_routine_by(&routine, to)?,
-            RoutineAction::SetSchema(to) => self.move_routine(&routine, to)?,
+            RoutineAction::Options(options) => {
+                self.check_routine_owner(&routine, (word_of(*word), &name.name.to_string()))?;
+                self.alter_options(&routine, options)?;
+            }
+            RoutineAction::Rename(to) => {
+                is_own(self)?;
+                self.rename_routine(&routine, to)?;
+            }
+            RoutineAction::Owner(_) => {
+                is_own(self)?;
+                owner.map_or(Ok(()), |owner| self.own_routine_by(&routine, owner))?;
+            }
+            RoutineAction::SetSchema(to) => {
+                let schema = self.schema_for_routine(to)?;
+                if schema != routine.schema {
+                    is_own(self)?;
+                    self.move_routine(&routine, schema)?;
+                }
+            }
             RoutineAction::Depends(..) => {}
         }
         Ok(verb(statement).into())
     }
 
     /// Returns the routine that a statement names, which must not be the system's.
-    fn own_routine(&mut self, word: RoutineWord, name: &RoutineName, tag: &str) -> SqlResult<Arc<Routine>> {
+    fn users_routine(&mut self, word: RoutineWord, name: &RoutineName, tag: &str) -> SqlResult<Arc<Routine>> {
         match self.routine_named(word, name)? {
-            NamedRoutine::Own(routine) => {
-                self.check_routine_owner(&routine, &name.name.to_string())?;
-                Ok(routine)
-            }
+            NamedRoutine::Own(routine) => Ok(routine),
             NamedRoutine::System(shown) => {
                 Err(SqlError::unsupported(format_args!("{tag} of the system's function {shown}")))
             }
@@ -65,8 +82,7 @@ impl Ddl<'_> {
         self.state.replace_routine(renamed)
     }
 
-    fn own_routine_by(&mut self, old: &Routine, to: &RoleName) -> SqlResult<()> {
-        let owner = self.role(to)?;
+    fn own_routine_by(&mut self, old: &Routine, owner: u32) -> SqlResult<()> {
         self.check_new_routine_owner(old, owner)?;
         self.give_routine(old, owner)
     }
@@ -91,15 +107,16 @@ impl Ddl<'_> {
         }
     }
 
-    fn move_routine(&mut self, old: &Routine, to: &str) -> SqlResult<()> {
+    /// Returns the OID of the schema to which a routine is to be moved.
+    fn schema_for_routine(&self, to: &str) -> SqlResult<u32> {
         let Some(schema) = self.state.schema(to) else {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{to}\" does not exist")));
         };
         self.check_create(schema)?;
-        let schema = schema.oid;
-        if schema == old.schema {
-            return Ok(());
-        }
+        Ok(schema.oid)
+    }
+
+    fn move_routine(&mut self, old: &Routine, schema: u32) -> SqlResult<()> {
         let moved = Routine { schema, ..old.clone() };
         self.check_free_routine(&moved)?;
         refuse!(self.is_routine_used(old.oid) => "to move a function that other objects use");
@@ -142,7 +159,7 @@ impl Ddl<'_> {
             };
             match found {
                 Some(NamedRoutine::Own(routine)) => {
-                    self.check_may_drop_routine(&routine, &name.name.to_string())?;
+                    self.check_may_drop_routine(&routine, (word_of(*word), &name.name.to_string()))?;
                     doomed.add_routine(routine);
                 }
                 Some(NamedRoutine::System(shown)) => {
@@ -163,16 +180,17 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `42501`
-    fn check_may_drop_routine(&self, routine: &Routine, written: &str) -> SqlResult<()> {
+    fn check_may_drop_routine(&self, routine: &Routine, shown: (&str, &str)) -> SqlResult<()> {
         match self.state.schema_numbered(routine.schema) {
             Some(schema) if self.check_schema_owner(schema).is_ok() => Ok(()),
-            Some(_) | None => self.check_routine_owner(routine, written),
+            Some(_) | None => self.check_routine_owner(routine, shown),
         }
     }
 
     pub(super) fn comment_on_routine(&mut self, comment: &RoutineComment) -> SqlResult<DdlResult> {
         let RoutineComment { word, name, text } = comment;
-        let routine = self.own_routine(*word, name, "COMMENT")?;
+        let routine = self.users_routine(*word, name, "COMMENT")?;
+        self.check_routine_owner(&routine, (word_of(*word), &name.name.to_string()))?;
         // An empty comment removes the comment.
         let text = text.as_deref().filter(|text| !text.is_empty());
         self.state.set_comment(routine.oid, 0, text);

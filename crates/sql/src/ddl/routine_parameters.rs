@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use super::routine_types::{DeclaredType, is_polymorphic, written};
-use catalog::{ParameterMode, RoutineParameter, RoutineResult};
+use catalog::{Language, ParameterMode, RoutineParameter, RoutineResult};
 use query::bind::{Clause, NameScope};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{
@@ -49,15 +49,19 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `42P13`, `42704`, errors of the defaults; `0A000`
-    pub(super) fn routine_parameters(&mut self, create: &CreateRoutine) -> SqlResult<Vec<RoutineParameter>> {
+    pub(super) fn routine_parameters(
+        &mut self,
+        create: &CreateRoutine,
+        language: Language,
+    ) -> SqlResult<Vec<RoutineParameter>> {
         let mut made: Vec<RoutineParameter> = Vec::new();
         for definition in &create.parameters {
-            let parameter = self.routine_parameter(definition, create.is_procedure, &made)?;
+            let parameter = self.routine_parameter(definition, (create.is_procedure, language), &made)?;
             made.push(parameter);
         }
         if let Some(RoutineReturns::Table(columns, _)) = &create.returns {
             for (name, kind) in columns {
-                let kind = self.parameter_kind(kind, ParameterMode::Table, create.is_procedure)?;
+                let kind = self.parameter_kind(kind, ParameterMode::Table, (create.is_procedure, language))?;
                 check_name(Some(&**name), ParameterMode::Table, &made)?;
                 let name = Some(name.to_string());
                 made.push(RoutineParameter { name, mode: ParameterMode::Table, kind, default: None });
@@ -69,12 +73,12 @@ impl Ddl<'_> {
     fn routine_parameter(
         &mut self,
         definition: &ParameterDefinition,
-        is_procedure: bool,
+        (is_procedure, language): (bool, Language),
         before: &[RoutineParameter],
     ) -> SqlResult<RoutineParameter> {
         let ParameterDefinition { name, mode, kind, default, span: _ } = definition;
         let mode = mode_of(*mode);
-        let kind = self.parameter_kind(kind, mode, is_procedure)?;
+        let kind = self.parameter_kind(kind, mode, (is_procedure, language))?;
         let follows_variadic = before.iter().any(|one| one.mode == ParameterMode::Variadic);
         if mode.is_input() && follows_variadic {
             return Err(invalid("VARIADIC parameter must be the last input parameter"));
@@ -97,11 +101,16 @@ impl Ddl<'_> {
         Ok(RoutineParameter { name: name.as_ref().map(ToString::to_string), mode, kind, default })
     }
 
-    fn parameter_kind(&mut self, name: &TypeName, mode: ParameterMode, is_procedure: bool) -> SqlResult<Kind> {
+    fn parameter_kind(
+        &mut self,
+        name: &TypeName,
+        mode: ParameterMode,
+        (is_procedure, language): (bool, Language),
+    ) -> SqlResult<Kind> {
         let declared = self.declared_type(name)?;
         let kind = match &declared {
             DeclaredType::Value(kind) if mode.is_input() && matches!(kind, Kind::Void | Kind::Unknown) => {
-                return Err(invalid(format!("SQL functions cannot have arguments of type {}", declared.shown())));
+                return Err(not_accepted(language, &declared.shown()));
             }
             DeclaredType::Value(kind) => *kind,
             DeclaredType::Missing => {
@@ -109,7 +118,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
             }
             DeclaredType::Pseudo(pseudo) if mode.is_input() && !is_polymorphic(pseudo) => {
-                return Err(invalid(format!("SQL functions cannot have arguments of type {}", declared.shown())));
+                return Err(not_accepted(language, &declared.shown()));
             }
             DeclaredType::Pseudo(_) => {
                 return Err(SqlError::unsupported(format_args!("type {} of a parameter", declared.shown())));
@@ -165,6 +174,7 @@ impl Ddl<'_> {
         &mut self,
         create: &CreateRoutine,
         parameters: &[RoutineParameter],
+        language: Language,
     ) -> SqlResult<(RoutineResult, bool)> {
         let outputs: Vec<&RoutineParameter> = parameters.iter().filter(|one| one.mode.is_output()).collect();
         let required = match &outputs[..] {
@@ -176,7 +186,7 @@ impl Ddl<'_> {
             (Some(RoutineReturns::Table(..)), Some(required)) => Ok((required, true)),
             (Some(RoutineReturns::Table(..)), None) => Err(invalid("function result type must be specified")),
             (Some(RoutineReturns::Type(name)), required) => {
-                let result = self.declared_result(name)?;
+                let result = self.declared_result(name, language)?;
                 let is_same = match (required, result) {
                     (Some(RoutineResult::Row), RoutineResult::Record) | (None, _) => true,
                     (Some(required), result) => required == result,
@@ -197,10 +207,10 @@ impl Ddl<'_> {
     }
 
     /// Returns the result that `RETURNS type` declares.
-    fn declared_result(&mut self, name: &TypeName) -> SqlResult<RoutineResult> {
+    fn declared_result(&mut self, name: &TypeName, language: Language) -> SqlResult<RoutineResult> {
         let declared = self.declared_type(name)?;
         match &declared {
-            DeclaredType::Value(Kind::Unknown) => Err(invalid("SQL functions cannot return type unknown")),
+            DeclaredType::Value(Kind::Unknown) => Err(not_returned(language, &declared.shown())),
             DeclaredType::Value(kind) => Ok(RoutineResult::Value(*kind)),
             DeclaredType::Rows(relation, _) => Ok(RoutineResult::Relation(*relation)),
             DeclaredType::Missing => {
@@ -214,8 +224,30 @@ impl Ddl<'_> {
                 _ if is_polymorphic(pseudo) => {
                     Err(SqlError::unsupported(format_args!("the result type {}", pseudo::shown(pseudo))))
                 }
-                _ => Err(invalid(format!("SQL functions cannot return type {}", pseudo::shown(pseudo)))),
+                _ => Err(not_returned(language, &declared.shown())),
             },
+        }
+    }
+}
+
+/// Returns the error for an argument of a type that only the system's functions have.
+fn not_accepted(language: Language, shown: &str) -> SqlError {
+    match language {
+        Language::Sql => invalid(format!("SQL functions cannot have arguments of type {shown}")),
+        Language::Native | Language::Wasm | Language::Exec => {
+            let message = format!("{} functions cannot accept type {shown}", language.name());
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        }
+    }
+}
+
+/// Returns the error for a result of a type that no function in this language has.
+fn not_returned(language: Language, shown: &str) -> SqlError {
+    match language {
+        Language::Sql => invalid(format!("SQL functions cannot return type {shown}")),
+        Language::Native | Language::Wasm | Language::Exec => {
+            let message = format!("{} functions cannot return type {shown}", language.name());
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         }
     }
 }

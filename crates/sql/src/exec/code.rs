@@ -7,7 +7,7 @@
 //! code may also use the tables of its module without SQL, if the role may read and write them and they have neither
 //! checks nor foreign keys.
 
-use super::routine::{of_body, refuse_changes};
+use super::routine::of_body;
 use super::{Flow, RowSink, Run};
 use crate::context::{ModuleCode, PlannedRoutine, PlannedTable, no_cursor};
 use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
@@ -201,7 +201,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
                 nested.map_err(SqlError::from).and_then(|ran| ran)
             }
             Volatility::Stable | Volatility::Immutable => {
-                refuse_changes(&call.statement).and_then(|()| body(&self.run.run_of_body(parameters)))
+                call.statement.check_changes_nothing().and_then(|()| body(&self.run.run_of_body(parameters)))
             }
         };
         let ran = match self.deadline {

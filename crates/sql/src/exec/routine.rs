@@ -8,8 +8,7 @@
 
 use super::{Flow, RowSink, RowStack, Run};
 use catalog::{Routine, RoutineResult, Volatility};
-use query::change::{Change, Modify};
-use query::plan::{Expr, Plan, RoutineCall};
+use query::plan::{Expr, RoutineCall};
 use query::routine::{BodyStatement, BodyWork};
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::holdings::MemoryUse;
@@ -98,14 +97,17 @@ impl Run<'_> {
         if routine.module().is_some() {
             return self.called_code(routine, arguments, each);
         }
-        let startup = || format!("SQL function \"{}\" during startup", routine.name);
         let path = routine.path.as_deref().unwrap_or(self.path);
-        let body = self.env.bodies.of(routine, self.catalog, path, self.env);
-        let body = body.map_err(|error| error.nowhere().within(startup()))?;
+        let body = self.env.bodies.of(routine, self.catalog, path, self.env)?;
         let mut flow = Flow::Continue(());
         let mut count = 0_u64;
         for (at, statement) in body.statements.iter().enumerate() {
             let context = || format!("SQL function \"{}\" statement {}", routine.name, at + 1);
+            if let Some((denied, error)) = &body.denied
+                && *denied == at
+            {
+                return Err(of_body(error.clone(), statement, Some(context())));
+            }
             let mut pass = |row: &[Datum]| -> SqlResult<Flow> {
                 count += 1;
                 let passed = each(row)?;
@@ -124,7 +126,6 @@ impl Run<'_> {
                     }
                 }
                 Volatility::Stable | Volatility::Immutable => {
-                    refuse_changes(statement).map_err(|error| of_body(error, statement, Some(context())))?;
                     let run = self.run_of_body(arguments);
                     // The rows pass to the calling statement, whose errors are its own.
                     let mut of_caller: Option<SqlError> = None;
@@ -228,30 +229,6 @@ impl Run<'_> {
     }
 }
 
-/// # Errors
-/// `0A000` for a change in a routine that has promised to change nothing.
-pub(super) fn refuse_changes(statement: &BodyStatement) -> SqlResult<()> {
-    let verb = match &statement.work {
-        BodyWork::Change(modify) => verb(modify),
-        BodyWork::Rows(plan) => match &**plan {
-            Plan::Modifying { modifies, input: _ } => modifies.first().map_or("", |modify| verb(modify)),
-            _ => return Ok(()),
-        },
-        BodyWork::Locking(words, _) => words,
-        BodyWork::Refused(_) => return Ok(()),
-    };
-    let message = format!("{verb} is not allowed in a non-volatile function");
-    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-}
-
-fn verb(modify: &Modify) -> &'static str {
-    match modify.change {
-        Change::Insert { .. } => "INSERT",
-        Change::Update { .. } => "UPDATE",
-        Change::Delete { .. } => "DELETE",
-    }
-}
-
 /// Adds the place in a body to an error of one of its statements.
 pub(super) fn of_body(error: SqlError, statement: &BodyStatement, context: Option<String>) -> SqlError {
     if error.begins_again().is_some() {
@@ -259,7 +236,7 @@ pub(super) fn of_body(error: SqlError, statement: &BodyStatement, context: Optio
     }
     let error = match (&statement.work, error.engine()) {
         (BodyWork::Change(modify), Some(engine::Error::ReadOnly)) => {
-            error.with_message(&format!("cannot execute {} in a read-only transaction", verb(modify)))
+            error.with_message(&format!("cannot execute {} in a read-only transaction", modify.change.verb()))
         }
         _ => error,
     };

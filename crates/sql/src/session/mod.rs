@@ -535,6 +535,9 @@ impl Session {
     fn act_here(&mut self, given: StatementRun<'_>) -> SqlResult<Step> {
         let StatementRun { statement, bound, values } = given;
         if self.running.is_none() {
+            if matches!(*bound.action, Action::LockTable) {
+                self.need_block("LOCK TABLE")?;
+            }
             self.check_needs(bound)?;
         }
         let done = |words: &'static str| Ok(Step::Done(Outcome::Done(CommandTag { words, rows: None })));
@@ -569,7 +572,6 @@ impl Session {
             Action::Call(call) => self.call(given, call),
             Action::Define(tree) => self.define(&statement.text, tree),
             Action::LockTable => {
-                self.need_block("LOCK TABLE")?;
                 let ran = self.run(values, RunNeeds::of(bound), |run| {
                     // As in PostgreSQL, this read does not fix the transaction's snapshot.
                     run.txn.has_read_nothing();

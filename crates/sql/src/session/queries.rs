@@ -15,10 +15,11 @@ use crate::exec::{RunUsage, StatementCode};
 use engine::{Isolation, RowLock, Snapshot, Table};
 use locked::Locked;
 use query::analytics::{AnalyticsPlan, AnalyticsQuery, AnalyticsStart, StoredCode};
-use query::plan::{self, Access, Child, Expr, Plan, RowSource, SequenceCall};
+use query::plan::{self, Access, Child, Expr, Plan, RoutineCall, RowSource, SequenceCall};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
 use statement::pulse;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -52,8 +53,8 @@ pub(super) struct QueryReads {
     scanned: Vec<Arc<Table>>,
     /// Tables that are read by an index, or up to the last row that a LIMIT needs.
     found: Vec<Arc<Table>>,
-    /// True if it locks rows, advances sequences, or has other side effects.
-    locks: bool,
+    /// Part of the query that only the row path can run, in the session's transaction.
+    only_rows: Option<OnlyRows>,
     /// True if it calls stored code that is a computation. On the row path it runs on the session's thread, to which
     /// its notices go.
     calls_code: bool,
@@ -65,6 +66,36 @@ pub(super) struct QueryReads {
     shared: HashSet<u64>,
     /// True while the visited operator ends early: a LIMIT takes its rows as they come.
     ends_early: bool,
+}
+
+/// Part of a query for which it cannot run as analytics: it locks rows, advances sequences, reads the catalog, or has
+/// other side effects.
+struct OnlyRows {
+    feature: Cow<'static, str>,
+    reason: Option<&'static str>,
+}
+
+impl From<&'static str> for OnlyRows {
+    fn from(feature: &'static str) -> OnlyRows {
+        OnlyRows { feature: feature.into(), reason: None }
+    }
+}
+
+impl OnlyRows {
+    fn of_routine(call: &RoutineCall) -> OnlyRows {
+        let kinds: Vec<String> = call.routine.inputs().map(|one| SqlType::from(one.kind).name()).collect();
+        let feature = format!("function {}({})", call.routine.name, kinds.join(","));
+        OnlyRows { feature: feature.into(), reason: call.why_no_computation() }
+    }
+
+    /// Returns the refusal of the query as analytics.
+    fn refusal(&self) -> SqlError {
+        let error = SqlError::unsupported(format_args!("{} as analytics", self.feature));
+        match self.reason {
+            Some(reason) => error.detail(reason),
+            None => error,
+        }
+    }
 }
 
 /// State of a prepared query that decides its path.
@@ -92,13 +123,13 @@ impl KnownPath {
     /// stored functions.
     pub(super) fn does_more(&self, plan: &Plan) -> bool {
         let reads = self.reads(plan);
-        reads.locks || reads.calls_code
+        reads.only_rows.is_some() || reads.calls_code
     }
 
     /// Returns true if the query only reads, and returns the same rows in each run on a snapshot.
     pub(super) fn is_pure(&self, plan: &Plan) -> bool {
         let reads = self.reads(plan);
-        !reads.locks && !reads.calls_code && !reads.is_volatile
+        reads.only_rows.is_none() && !reads.calls_code && !reads.is_volatile
     }
 
     /// Returns the effect that a read-only transaction does not allow, in PostgreSQL's words.
@@ -249,7 +280,7 @@ impl Session {
     fn holds_no_lock(&self, portal: &Portal) -> bool {
         let bound = portal.statement.bound();
         let Action::Query(query) = &*bound.action else { return false };
-        (!self.engine.is_open() || self.stay.is_moved_first) && !bound.known.reads(&query.rows).locks
+        (!self.engine.is_open() || self.stay.is_moved_first) && bound.known.reads(&query.rows).only_rows.is_none()
     }
 
     /// Returns true if the portal, once it runs, ends soon or can be parked as [`Parked::Elsewhere`].
@@ -271,13 +302,9 @@ impl Session {
         }
         let reads = known.reads(&query.rows);
         if wanted == QueryPath::Analytics {
-            return if reads.locks {
-                Err(SqlError::unsupported("FOR UPDATE, sequences and the catalog as analytics"))
-            } else {
-                Ok(wanted)
-            };
+            return reads.only_rows.as_ref().map_or(Ok(wanted), |part| Err(part.refusal()));
         }
-        let could = self.database.analytics.is_some() && !reads.locks;
+        let could = self.database.analytics.is_some() && reads.only_rows.is_none();
         if !could || matches!(known.plan.get(), Some(Err(_))) {
             return Ok(QueryPath::Row);
         }
@@ -524,17 +551,18 @@ impl QueryReads {
                 self.add_tables(others, false);
             }
             // Only the row path knows the catalog.
-            Plan::System(_) => self.locks = true,
+            Plan::System(_) => self.needs_rows(|| "the catalog".into()),
             Plan::Lock { locks, .. } => {
-                self.locks = true;
                 self.writes = locks.first().map(|lock| match lock.mode {
                     RowLock::KeyShare => "SELECT FOR KEY SHARE",
                     RowLock::Share => "SELECT FOR SHARE",
                     RowLock::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
                     RowLock::Update => "SELECT FOR UPDATE",
                 });
+                let words = self.writes.unwrap_or("SELECT FOR UPDATE");
+                self.needs_rows(|| words.into());
             }
-            Plan::Modified(_) | Plan::Modifying { .. } => self.locks = true,
+            Plan::Modified(_) | Plan::Modifying { .. } => self.needs_rows(|| "a change in WITH".into()),
             // Each is visited once, however often it is used.
             Plan::Shared { id, plan } if self.shared.insert(*id) => self.add(plan),
             Plan::Recursive(recursive) => {
@@ -567,6 +595,11 @@ impl QueryReads {
             self.add_child(child);
             Ok(())
         });
+    }
+
+    /// Notes a part of the query that only the row path can run. The first one counts.
+    fn needs_rows(&mut self, part: impl FnOnce() -> OnlyRows) {
+        self.only_rows.get_or_insert_with(part);
     }
 
     fn add_child(&mut self, child: Child<'_>) {
@@ -608,20 +641,23 @@ impl QueryReads {
         match expr {
             Expr::Call { callee, arguments: _ } => {
                 let callable = callee.callable();
-                self.locks |= callable.has_effects();
                 self.is_volatile |= callable.is_volatile();
+                if callable.has_effects() {
+                    let feature = || Cow::from(format!("function {}", callable.name()));
+                    self.needs_rows(|| OnlyRows { feature: feature(), reason: None });
+                }
             }
             Expr::Routine(call) if call.is_computation => self.calls_code = true,
             // Its statements run in this transaction.
             Expr::Routine(call) => {
-                self.locks = true;
+                self.needs_rows(|| OnlyRows::of_routine(call));
                 self.is_volatile |= call.is_volatile();
             }
             // The lock belongs to this session, so the query may not run in another transaction.
-            Expr::Advisory { call: _, arguments: _ } => self.locks = true,
+            Expr::Advisory { call: _, arguments: _ } => self.needs_rows(|| "an advisory lock".into()),
             // A query that takes values of a sequence may not be run twice.
             Expr::Sequence { call, arguments: _ } => {
-                self.locks = true;
+                self.needs_rows(|| "a sequence".into());
                 match call {
                     SequenceCall::Next | SequenceCall::Identity => self.writes = Some("nextval()"),
                     SequenceCall::Set => self.writes = Some("setval()"),

@@ -71,7 +71,9 @@ pub(super) fn class_of(kind: Kind, method: IndexMethod) -> u32 {
     let kind = match kind {
         // `varchar` is ordered as text, and a reference to an object as its OID.
         Kind::Varchar => Kind::Text,
-        Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => Kind::Oid,
+        Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regprocedure | Kind::Regnamespace | Kind::Regrole => {
+            Kind::Oid
+        }
         other => other,
     };
     const ANY_ARRAY: u32 = 2277;

@@ -4,9 +4,9 @@
 //! its author wrote it.
 
 use crate::context::Env;
-use catalog::{CatalogSnapshot, CheckConstraint, ColumnDef, DefaultExpr, TableInfo};
+use catalog::{CatalogSnapshot, CheckConstraint, ColumnDef, DefaultExpr, ParameterMode, RoutineResult, TableInfo};
 use query::bind::{Binder, NameScope, columns_of};
-use query::plan::{Expr, SequenceCall};
+use query::plan::{Expr, RoutineCall, SequenceCall};
 use statement::error::SqlResult;
 use statement::pulse;
 use syntax::grammar;
@@ -80,6 +80,8 @@ pub(super) fn check(
     pretty: bool,
 ) -> SqlResult<String> {
     let binder = || Binder::new(&snapshot.state, &snapshot.path, &check.text, env, Vec::new()).of_stored_text();
+    // The call of a function is shown, not its body.
+    let binder = || binder().without_expansion();
     let mut scope = NameScope::default();
     let columns = columns_of(table);
     let width = columns.len();
@@ -130,6 +132,7 @@ pub(super) fn written(
 
 fn expression(snapshot: &CatalogSnapshot, env: &Env, text: &str, to: SqlType, pretty: bool) -> Option<String> {
     let binder = Binder::new(&snapshot.state, &snapshot.path, text, env, Vec::new()).of_stored_text();
+    let binder = binder.without_expansion();
     let mut typed = binder.expr(&grammar::expression(text).ok()?, &NameScope::default()).ok()?;
     if typed.kind.kind == Kind::Unknown {
         typed = binder.coerce(typed, to.kind.into(), types::ops::CastContext::Assignment).ok()?;
@@ -149,8 +152,42 @@ impl Deparser<'_> {
             Expr::Column(at) => self.columns.get(*at)?.kind,
             Expr::Cast { to, .. } => Some(to.kind),
             Expr::Call { callee, .. } => Some(callee.callable().result()),
+            Expr::Routine(call) => match call.routine.result {
+                RoutineResult::Value(kind) => Some(kind),
+                _ => None,
+            },
             _ => None,
         }
+    }
+
+    /// Writes an argument of a function that is declared with this type.
+    fn argument(&self, argument: &Expr, declared: Kind) -> Option<String> {
+        let (text, form) = self.write(argument, declared)?;
+        // The binder omits casts that change nothing.
+        let is_cut = declared == Kind::Text && self.kind_of(argument) == Some(Kind::Varchar);
+        Some(match is_cut {
+            true => format!("{}::text", wrapped(text, !self.pretty || form != PrecedenceClass::Simple)),
+            false => wrapped(text, !self.pretty && form != PrecedenceClass::Simple),
+        })
+    }
+
+    /// Writes the call of a user's function. `None` if its arguments are not those that were written.
+    fn routine(&self, call: &RoutineCall) -> Option<String> {
+        let routine = &call.routine;
+        let is_whole = routine.inputs().all(|input| input.default.is_none());
+        // The name alone would mean the system's function.
+        let is_hidden = super::arguments_of(&routine.name).next().is_some();
+        if !is_whole || is_hidden {
+            return None;
+        }
+        let mut written = Vec::with_capacity(call.arguments.len());
+        for (argument, input) in call.arguments.iter().zip(routine.inputs()) {
+            let text = self.argument(argument, input.kind)?;
+            let is_variadic = input.mode == ParameterMode::Variadic;
+            written.push(if is_variadic { format!("VARIADIC {text}") } else { text });
+        }
+        let name = super::reg::routine_name(&self.snapshot.state, &self.snapshot.path, routine);
+        Some(format!("{name}({})", written.join(", ")))
     }
 
     /// Writes an expression as an operand, in parentheses if it needs them.
@@ -213,12 +250,7 @@ impl Deparser<'_> {
                     if declared == Kind::Void {
                         return None;
                     }
-                    let (text, form) = self.write(argument, declared)?;
-                    let is_cut = declared == Kind::Text && self.kind_of(argument) == Some(Kind::Varchar);
-                    written.push(match is_cut {
-                        true => format!("{}::text", wrapped(text, !self.pretty || form != PrecedenceClass::Simple)),
-                        false => wrapped(text, !self.pretty && form != PrecedenceClass::Simple),
-                    });
+                    written.push(self.argument(argument, declared)?);
                 }
                 // These functions are written as keywords, not as calls.
                 if let "current_user" | "session_user" | "user" | "current_role" | "current_catalog" = function.name {
@@ -276,6 +308,7 @@ impl Deparser<'_> {
                     written => format!("ARRAY[{}]", written.join(", ")),
                 })
             }
+            Expr::Routine(call) => simple(self.routine(call)?),
             Expr::Sequence {
                 call: call @ (SequenceCall::Next | SequenceCall::Identity | SequenceCall::Current),
                 arguments,

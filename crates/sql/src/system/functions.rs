@@ -269,7 +269,9 @@ pub(super) fn numbered_name(name: &str, number: u32) -> String {
 }
 
 fn functions() -> Vec<Function> {
-    use Kind::{Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
+    use Kind::{
+        Bool, Int2, Int4, Int8, Name, Oid, Regclass, Regnamespace, Regproc, Regprocedure, Regrole, Regtype, Text,
+    };
     const NAMES: Kind = Kind::Array(Element::Name);
     let lenient = |function: Function| Function { strict: false, ..function };
     let mut all = vec![
@@ -347,6 +349,7 @@ fn functions() -> Vec<Function> {
         line("to_regclass", &[Text], Regclass, relation_or_null),
         line("to_regtype", &[Text], Regtype, |a, env| named_or_null(Regtype, a, env)),
         line("to_regproc", &[Text], Regproc, |a, env| named_or_null(Regproc, a, env)),
+        line("to_regprocedure", &[Text], Regprocedure, |a, env| named_or_null(Regprocedure, a, env)),
         line("to_regnamespace", &[Text], Regnamespace, |a, env| named_or_null(Regnamespace, a, env)),
         line("to_regrole", &[Text], Regrole, |a, env| named_or_null(Regrole, a, env)),
         line("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool, kind_of),

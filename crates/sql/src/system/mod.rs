@@ -88,7 +88,7 @@ fn nothing(column: &SystemColumn) -> Datum {
         Kind::Int8 => Datum::Int8(0),
         Kind::Float4 => Datum::Float4(0.0),
         Kind::Float8 => Datum::Float8(0.0),
-        Kind::Oid | Kind::Regproc | Kind::Regclass | Kind::Regtype => Datum::Oid(0),
+        Kind::Oid | Kind::Regproc | Kind::Regprocedure | Kind::Regclass | Kind::Regtype => Datum::Oid(0),
         Kind::Array(_) | Kind::Int2Vector | Kind::OidVector => Datum::Array(Box::default()),
         Kind::Text | Kind::Name | Kind::Varchar | Kind::InternalChar => Datum::text(""),
         _ => Datum::Null,

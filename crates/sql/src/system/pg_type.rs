@@ -247,6 +247,18 @@ pub(super) fn function_name(oid: u32) -> Option<String> {
     FUNCTIONS.iter().find(|line| line.oid == oid).map(|line| super::quoted(line.name))
 }
 
+/// Returns the OID of the function with this name and these types of arguments.
+pub(super) fn function_with(name: &str, arguments: &[u32]) -> Option<u32> {
+    FUNCTIONS.iter().find(|line| line.name == name && line.arguments == arguments).map(|line| line.oid)
+}
+
+/// Returns the name of a function with the types of its arguments, as `regprocedure` writes them.
+pub(super) fn function_signature(oid: u32) -> Option<String> {
+    let line = FUNCTIONS.iter().find(|line| line.oid == oid)?;
+    let arguments: Vec<String> = line.arguments.iter().map(|number| type_name(*number, None)).collect();
+    Some(format!("{}({})", super::quoted(line.name), arguments.join(",")))
+}
+
 /// Returns the OIDs of the types of the arguments of each function of this name.
 pub(crate) fn arguments_of(name: &str) -> impl Iterator<Item = &'static [u32]> {
     FUNCTIONS.iter().filter(move |line| line.name == name).map(|line| &*line.arguments)

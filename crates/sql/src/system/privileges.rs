@@ -4,7 +4,7 @@
 //! NULL.
 
 use super::functions::{line, number, snapshot};
-use super::reg;
+use super::reg::{self, NamedFunction};
 use catalog::acl::{AclKind, PUBLIC_ROLE, Privileges, Securable};
 use catalog::rights::{DATABASE_ITSELF, Rights, role_named};
 use catalog::{CatalogSnapshot, OWNER, Relation};
@@ -155,40 +155,18 @@ fn database(_: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
 
 /// Finds a routine by its OID, or by a text as `regprocedure` reads it: `f(integer, text)`.
 fn routine(snapshot: &CatalogSnapshot, given: &Datum) -> SqlResult<Option<Asked>> {
-    let state = &snapshot.state;
     let text = match given {
         Datum::Text(text) => text,
         other => {
-            let found = state.routine_numbered(number(other)?);
+            let found = snapshot.state.routine_numbered(number(other)?);
             return Ok(Some(found.map_or_else(|| of_system(AclKind::Routine), |one| Asked::Object(one.securable()))));
         }
     };
-    let (name, types) = text
-        .trim()
-        .strip_suffix(')')
-        .and_then(|text| text.split_once('('))
-        .ok_or_else(|| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis"))?;
-    let no_such = || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"));
-    let kinds: Option<Vec<Kind>> = match types.trim() {
-        "" => Some(Vec::new()),
-        types => types.split(',').map(|one| Kind::from_name(one.trim())).collect(),
-    };
-    let parts = syntax::names::name_parts(name).ok_or_else(no_such)?;
-    let (schemas, name) = match &parts[..] {
-        [name] => (snapshot.path.to_vec(), name),
-        [schema, name] => (vec![schema.clone()], name),
-        _ => return Err(no_such()),
-    };
-    let of_schemas = schemas.iter().filter_map(|schema| state.schema(schema));
-    let mut found = of_schemas.flat_map(|schema| state.routines_named(schema.oid, name));
-    match found.find(|routine| Some(routine.input_kinds()) == kinds) {
-        Some(routine) => Ok(Some(Asked::Object(routine.securable()))),
+    Ok(Some(match reg::function_with_types(snapshot, text)? {
+        NamedFunction::Own(routine) => Asked::Object(routine.securable()),
         // Functions of the system may be called by everybody.
-        None if kinds.is_some() && types::ops::is_function(super::all_functions(), name) => {
-            Ok(Some(of_system(AclKind::Routine)))
-        }
-        None => Err(no_such()),
-    }
+        NamedFunction::System(_) => of_system(AclKind::Routine),
+    }))
 }
 
 /// Returns an object of the system of this kind, which has the privileges of a new one.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub(crate) use syntax::names::quoted_name as quoted;
 use types::Kind;
 use types::naming::Naming;
+use types::regtype::type_number;
 use types::{PG_CATALOG, SqlType};
 
 /// Returns the name of a schema.
@@ -111,6 +112,114 @@ fn function_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
     schema_name(snapshot, routine.schema).map(|schema| format!("{}.{name}", quoted(&schema)))
 }
 
+/// Returns the name and the types of a function as `regprocedure` writes them.
+fn signature_shown(snapshot: &CatalogSnapshot, oid: u32) -> Option<String> {
+    match snapshot.state.routine_numbered(oid) {
+        Some(routine) => Some(shown_routine(&snapshot.state, &snapshot.path, routine)),
+        None => super::pg_type::function_signature(oid),
+    }
+}
+
+/// Function that a text with types names.
+pub(super) enum NamedFunction<'s> {
+    Own(&'s Arc<Routine>),
+    /// OID of a function of the system.
+    System(u32),
+}
+
+/// Finds the function that a text as `f(integer, text)` names.
+///
+/// # Errors
+/// `42883`, `3F000`; `22P02`, `42602`, `42601` and `42704` for a text that names no function with types.
+pub(super) fn function_with_types<'s>(snapshot: &'s CatalogSnapshot, text: &str) -> SqlResult<NamedFunction<'s>> {
+    let (name, arguments) = parted(text)?;
+    let parts = name_of_object(name)?;
+    let kinds = arguments.into_iter().map(type_number).collect::<SqlResult<Vec<u32>>>()?;
+    let (schemas, name): (Vec<&str>, &str) = match &parts[..] {
+        [name] => (search_path(snapshot).collect(), name),
+        [schema, name] => (vec![there(snapshot, schema)?], name),
+        [database, schema, name] if database == catalog::DATABASE => (vec![there(snapshot, schema)?], name),
+        [_, _, _] => {
+            let message = format!("cross-database references are not implemented: {}", parts.join("."));
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        _ => {
+            let message = format!("improper qualified name (too many dotted names): {}", parts.join("."));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+    };
+    for schema in schemas {
+        let system = if schema == PG_CATALOG { super::pg_type::function_with(name, &kinds) } else { None };
+        if let Some(system) = system {
+            return Ok(NamedFunction::System(system));
+        }
+        let Some(schema) = snapshot.state.schema(schema) else { continue };
+        let has_them = |one: &&Arc<Routine>| one.inputs().map(|input| input.kind.oid()).eq(kinds.iter().copied());
+        if let Some(own) = snapshot.state.routines_named(schema.oid, name).find(has_them) {
+            return Ok(NamedFunction::Own(own));
+        }
+    }
+    Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
+}
+
+/// Returns the name of a schema that is there.
+///
+/// # Errors
+/// `3F000`
+fn there<'n>(snapshot: &CatalogSnapshot, schema: &'n str) -> SqlResult<&'n str> {
+    let message = || format!("schema \"{schema}\" does not exist");
+    let found = schema_number(snapshot, schema).map(|_| schema);
+    found.ok_or_else(|| SqlError::new(SqlState::INVALID_SCHEMA_NAME, message()))
+}
+
+/// Parts a text into the name before its parentheses and the types in them: PostgreSQL's `parseNameAndArgTypes`.
+fn parted(text: &str) -> SqlResult<(&str, Vec<&str>)> {
+    let invalid = |message: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message);
+    let mut is_quoted = false;
+    let mut outside = |sign: char| {
+        is_quoted ^= sign == '"';
+        !is_quoted
+    };
+    let open = text.find(|sign| outside(sign) && sign == '(').ok_or_else(|| invalid("expected a left parenthesis"))?;
+    let inner = text[open + 1..].trim_end().strip_suffix(')').ok_or_else(|| invalid("expected a right parenthesis"))?;
+    let mut types = Vec::new();
+    let (mut begin, mut depth, mut is_quoted) = (0, 0_i32, false);
+    for (at, sign) in inner.char_indices() {
+        match sign {
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            ',' if depth == 0 => {
+                let one = inner[begin..at].trim();
+                if one.is_empty() {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid type name \"\""));
+                }
+                types.push(one);
+                begin = at + 1;
+            }
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+    }
+    if is_quoted || depth != 0 {
+        return Err(invalid("improper type name"));
+    }
+    match inner[begin..].trim() {
+        "" if types.is_empty() => {}
+        "" => return Err(invalid("expected a type name")),
+        last => types.push(last),
+    }
+    Ok((&text[..open], types))
+}
+
+/// Returns the parts of a name in a text.
+///
+/// # Errors
+/// `42602`
+fn name_of_object(text: &str) -> SqlResult<Vec<String>> {
+    syntax::names::name_parts(text).ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))
+}
+
 /// Catalog snapshot of a statement as the source of names for `regclass` and similar types.
 #[derive(Debug)]
 pub(crate) struct SnapshotNames {
@@ -121,18 +230,13 @@ pub(crate) struct SnapshotNames {
 
 impl Naming for SnapshotNames {
     fn name_of(&self, kind: Kind, oid: u32) -> Option<String> {
-        if !matches!(kind, Kind::Regclass | Kind::Regtype | Kind::Regproc | Kind::Regnamespace | Kind::Regrole) {
-            return None;
-        }
-        if oid == 0 {
-            return Some("-".to_owned());
-        }
         let snapshot = &self.snapshot;
         match kind {
             Kind::Regclass => relation_shown(snapshot, oid),
             Kind::Regnamespace => schema_name(snapshot, oid).map(|name| quoted(&name)),
             Kind::Regrole => super::server::role_name(snapshot, oid).map(|name| quoted(&name)),
             Kind::Regproc => function_shown(snapshot, oid),
+            Kind::Regprocedure => signature_shown(snapshot, oid),
             _ => None,
         }
     }
@@ -140,8 +244,14 @@ impl Naming for SnapshotNames {
     fn number_of(&self, kind: Kind, name: &str) -> SqlResult<u32> {
         let snapshot = &self.snapshot;
         let missing = |state: SqlState, word: &str| SqlError::new(state, format!("{word} \"{name}\" does not exist"));
-        let parts = syntax::names::name_parts(name)
-            .ok_or_else(|| SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))?;
+        if kind == Kind::Regprocedure {
+            check_usage(snapshot, self.role, parted(name)?.0)?;
+            return Ok(match function_with_types(snapshot, name)? {
+                NamedFunction::Own(routine) => routine.oid,
+                NamedFunction::System(oid) => oid,
+            });
+        }
+        let parts = name_of_object(name)?;
         match kind {
             Kind::Regclass => {
                 check_usage(snapshot, self.role, name)?;
@@ -157,9 +267,10 @@ impl Naming for SnapshotNames {
                 _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid name syntax")),
             },
             _ => {
+                check_usage(snapshot, self.role, name)?;
                 let found = match &parts[..] {
                     [name] => functions_named(snapshot, None, name),
-                    [schema, name] => functions_named(snapshot, Some(schema), name),
+                    [schema, name] => functions_named(snapshot, Some(there(snapshot, schema)?), name),
                     _ => Vec::new(),
                 };
                 match &found[..] {

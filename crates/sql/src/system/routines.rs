@@ -4,12 +4,15 @@
 
 use super::{SystemContext, SystemRows, array, deparse, int, oid, or_null, quoted, reg, text, yes, yes_no};
 use crate::context::Env;
+use catalog::acl::Privileges;
+use catalog::rights::{Rights, role_named};
 use catalog::{
     CatalogSnapshot, DATABASE, Language, Parallel, ParameterMode, Routine, RoutineBody, RoutineKind, RoutineParameter,
     RoutineResult, Volatility,
 };
 use statement::error::SqlResult;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use types::datum::Datum;
 use types::{Kind, SqlType};
 
@@ -316,6 +319,18 @@ fn written_setting(name: &str, value: &str) -> String {
     }
 }
 
+/// Returns the users' routines that `information_schema` shows the current role, each with true if the role has the
+/// rights of the owner. The others it may call.
+fn shown<'s>(source: &'s SystemContext<'_>) -> impl Iterator<Item = (&'s Arc<Routine>, bool)> {
+    let roles = &source.snapshot.roles;
+    let rights = Rights::new(source.state(), roles, role_named(roles, &source.env.user));
+    source.state().routines().filter_map(move |routine| {
+        let is_owned = rights.owns(routine.owner);
+        let is_shown = is_owned || rights.on(routine.securable()).has(Privileges::EXECUTE);
+        is_shown.then_some((routine, is_owned))
+    })
+}
+
 fn specific(source: &SystemContext<'_>, routine: &Routine) -> [(&'static str, Datum); 3] {
     [
         ("specific_catalog", text(DATABASE)),
@@ -326,7 +341,7 @@ fn specific(source: &SystemContext<'_>, routine: &Routine) -> [(&'static str, Da
 
 /// Adds the rows of `information_schema.routines`.
 fn routines(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for routine in source.state().routines() {
+    for (routine, is_owned) in shown(source) {
         let schema = || or_null(reg::schema_name(source.snapshot, routine.schema), text);
         let is_function = routine.kind == RoutineKind::Function;
         let mut row = Vec::from(specific(source, routine));
@@ -335,9 +350,11 @@ fn routines(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<
             ("routine_schema", schema()),
             ("routine_name", text(&routine.name)),
             ("routine_type", text(routine.kind.word().to_uppercase())),
-            ("routine_body", text("SQL")),
-            ("routine_definition", text(source_of(routine))),
-            ("external_language", text("SQL")),
+            ("routine_body", text(if routine.language == Language::Sql { "SQL" } else { "EXTERNAL" })),
+            ("routine_definition", or_null(is_owned.then(|| source_of(routine)), text)),
+            // As of PostgreSQL's language C.
+            ("external_name", or_null(routine.module().map(|(_, entry)| entry), text)),
+            ("external_language", text(routine.language.name().to_uppercase())),
             ("parameter_style", text("GENERAL")),
             ("is_deterministic", yes_no(routine.volatility == Volatility::Immutable)),
             ("sql_data_access", text("MODIFIES")),
@@ -384,13 +401,14 @@ fn type_words(kind: Kind) -> String {
 
 /// Adds the rows of `information_schema.parameters`.
 fn parameters(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResult<()> {
-    for routine in source.state().routines() {
+    for (routine, is_owned) in shown(source) {
         for (number, parameter) in (1..).zip(&routine.parameters) {
             let mode = match parameter.mode {
                 ParameterMode::In | ParameterMode::Variadic => "IN",
                 ParameterMode::Out | ParameterMode::Table => "OUT",
                 ParameterMode::InOut => "INOUT",
             };
+            let default = if is_owned { default_of(source.snapshot, source.env, parameter)? } else { None };
             let mut row = Vec::from(specific(source, routine));
             row.extend([
                 ("ordinal_position", int(number)),
@@ -403,7 +421,7 @@ fn parameters(source: &SystemContext<'_>, rows: &mut SystemRows<'_>) -> SqlResul
                 ("udt_schema", text(types::PG_CATALOG)),
                 ("udt_name", text(parameter.kind.type_name())),
                 ("dtd_identifier", text(number.to_string())),
-                ("parameter_default", or_null(default_of(source.snapshot, source.env, parameter)?, text)),
+                ("parameter_default", or_null(default, text)),
             ]);
             rows.add(row);
         }

@@ -478,6 +478,7 @@ static TABLE: LazyLock<Vec<Aggregate>> = LazyLock::new(|| {
                     | Kind::Regclass
                     | Kind::Regtype
                     | Kind::Regproc
+                    | Kind::Regprocedure
                     | Kind::Regnamespace
                     | Kind::Regrole
                     | Kind::Int2Vector

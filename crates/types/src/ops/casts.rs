@@ -187,7 +187,7 @@ fn lines() -> Vec<(Kind, Kind, CastContext, CastEval)> {
     use CastContext::{Assignment, Explicit, Implicit};
     use Kind::{
         Bool, Bpchar, Date, Float4, Float8, Int2, Int4, Int8, InternalChar, Name, Numeric as Exact, Oid, Regclass,
-        Regnamespace, Regproc, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
+        Regnamespace, Regproc, Regprocedure, Regrole, Regtype, Text, Time, Timestamp, Timestamptz, Varchar,
     };
     let mut all: Vec<(Kind, Kind, CastContext, CastEval)> = vec![
         (Int4, Bool, Explicit, |datum, _, _| Ok(Datum::Bool(int(datum)? != 0))),
@@ -238,6 +238,7 @@ fn lines() -> Vec<(Kind, Kind, CastContext, CastEval)> {
         }),
     ];
     let integers = [Int2, Int4, Int8];
+    let references = [Regclass, Regtype, Regproc, Regprocedure, Regnamespace, Regrole];
     for (index, from) in integers.into_iter().enumerate() {
         // An integer widens implicitly, and narrows only in an assignment, as it may be out of range.
         for (other, to) in integers.into_iter().enumerate().filter(|(other, _)| *other != index) {
@@ -247,18 +248,19 @@ fn lines() -> Vec<(Kind, Kind, CastContext, CastEval)> {
         all.push((from, Float8, Implicit, to_float8));
         all.push((from, Exact, Implicit, to_numeric));
         all.extend([Float4, Float8, Exact].map(|other| (other, from, Assignment, to_integer as CastEval)));
-        all.extend(
-            [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole].map(|to| (from, to, Implicit, to_oid as CastEval)),
-        );
+        all.push((from, Oid, Implicit, to_oid));
+        all.extend(references.map(|to| (from, to, Implicit, to_oid as CastEval)));
     }
-    for from in [Oid, Regclass, Regtype, Regproc, Regnamespace, Regrole] {
+    for from in references.into_iter().chain([Oid]) {
         all.push((from, Int4, Assignment, oid_to_integer));
         all.push((from, Int8, Assignment, oid_to_integer));
     }
-    for other in [Regclass, Regtype, Regproc, Regnamespace, Regrole] {
+    for other in references {
         all.push((Oid, other, Implicit, same));
         all.push((other, Oid, Implicit, same));
     }
+    all.push((Regproc, Regprocedure, Implicit, same));
+    all.push((Regprocedure, Regproc, Implicit, same));
     all.push((Kind::Int2Vector, Kind::Array(Element::Int2), Implicit, same));
     all.push((Kind::OidVector, Kind::Array(Element::Oid), Implicit, same));
     for from in [Text, Varchar, Bpchar] {
@@ -288,8 +290,8 @@ macro_rules! as_text {
 
 as_text!(
     Bool, Bytea, InternalChar, Name, Int8, Int2, Int4, Text, Oid, Json, Float4, Float8, Unknown, Bpchar, Varchar, Date, Time,
-    Timestamp, Timestamptz, Interval, Numeric, Regclass, Regtype, Regproc, Regnamespace, Regrole, Int2Vector, OidVector,
-    Uuid, Void;
+    Timestamp, Timestamptz, Interval, Numeric, Regclass, Regtype, Regproc, Regprocedure, Regnamespace, Regrole,
+    Int2Vector, OidVector, Uuid, Void;
     Bool, Bytea, InternalChar, Name, Int8, Int2, Int4, Text, Oid, Json, Float4, Float8, Bpchar, Varchar, Date, Time,
     Timestamp, Timestamptz, Interval, Numeric, Uuid, Regtype
 );

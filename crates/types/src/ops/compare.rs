@@ -243,6 +243,7 @@ pub(super) fn operators() -> Vec<Operator> {
                 | Kind::Regclass
                 | Kind::Regtype
                 | Kind::Regproc
+                | Kind::Regprocedure
                 | Kind::Regnamespace
                 | Kind::Regrole
                 | Kind::Int2Vector

@@ -357,6 +357,7 @@ pub(super) fn operators() -> Vec<Operator> {
         Kind::Regclass,
         Kind::Regtype,
         Kind::Regproc,
+        Kind::Regprocedure,
         Kind::Regnamespace,
         Kind::Regrole
     );

@@ -199,7 +199,8 @@ pub fn input(text: &str, to: SqlType, forms: &Forms) -> SqlResult<Datum> {
         Kind::Timestamptz => Datum::Timestamp(datetime::parse_timestamp(text, true, forms)?),
         Kind::Interval => Datum::Interval(Interval::parse(text, forms.interval_style)?),
         Kind::Numeric => Datum::Numeric(Numeric::parse(text)?),
-        Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match trimmed(text) {
+        Kind::Regclass | Kind::Regproc | Kind::Regprocedure | Kind::Regnamespace | Kind::Regrole => match trimmed(text)
+        {
             "-" => Datum::Oid(0),
             digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Datum::Oid(oid(digits)?)
@@ -280,7 +281,8 @@ pub fn output(datum: &Datum, kind: SqlType, forms: &Forms, out: &mut String) {
         Datum::Oid(value) => {
             let name = match kind.kind {
                 Kind::Regtype => regtype::type_shown(*value),
-                Kind::Regclass | Kind::Regproc | Kind::Regnamespace | Kind::Regrole => match value {
+                Kind::Regclass | Kind::Regproc | Kind::Regprocedure | Kind::Regnamespace | Kind::Regrole => match value
+                {
                     // OID 0 stands for no object. Without names, or for an unknown object, the OID itself is written.
                     0 => Some("-".to_owned()),
                     number => forms.naming.as_ref().and_then(|naming| naming.name_of(kind.kind, *number)),
