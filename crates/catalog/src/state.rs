@@ -176,7 +176,7 @@ impl CatalogState {
     /// # Errors
     /// `42P06`
     pub fn add_schema(&mut self, schema: Schema) -> SqlResult<()> {
-        if super::system::is_schema(&schema.name) || self.schemas.contains_key(&schema.name) {
+        if self.schemas.contains_key(&schema.name) {
             let message = format!("schema \"{}\" already exists", schema.name);
             return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
         }

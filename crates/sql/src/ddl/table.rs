@@ -198,7 +198,11 @@ impl Ddl<'_> {
             return Err(SqlError::new(SqlState::RESERVED_NAME, message)
                 .detail("The prefix \"pg_\" is reserved for system schemas."));
         }
-        if *if_not_exists && (catalog::system::is_schema(&name) || self.state.schema(&name).is_some()) {
+        if catalog::system::is_schema(&name) || self.state.schema(&name).is_some() {
+            if !if_not_exists {
+                let message = format!("schema \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+            }
             self.notice(SqlState::DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
             return Ok("CREATE SCHEMA".into());
         }
