@@ -4,17 +4,16 @@
 //! so that whoever uses it may go on.
 
 use super::routine_options::default_rows;
-use super::routine_parameters::{invalid, mode_of};
+use super::routine_parameters::invalid;
 use super::{Ddl, DdlResult, verb};
 use catalog::{Parallel, ParameterMode, Routine, RoutineKind, RoutineParameter, RoutineResult, Volatility};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
-use syntax::ast::{CreateRoutine, ParameterDefinition, RoutineReturns, Statement};
+use syntax::ast::{CreateRoutine, Statement};
 use types::Kind;
 
 impl Ddl<'_> {
     pub(super) fn create_routine(&mut self, statement: &Statement, create: &CreateRoutine) -> SqlResult<DdlResult> {
-        check_table_parameters(create)?;
         let (schema, name) = self.place(&create.name).map_err(SqlError::nowhere)?;
         let said = self.routine_options(&create.options, create.is_procedure)?;
         let language = said.language(create.body.is_some())?;
@@ -128,16 +127,6 @@ impl Ddl<'_> {
     pub(super) fn shown_routine(&self, routine: &Routine) -> String {
         crate::system::shown_routine(&self.state, self.path, routine)
     }
-}
-
-/// Refuses output parameters beside the columns of `RETURNS TABLE`, as PostgreSQL's grammar does.
-fn check_table_parameters(create: &CreateRoutine) -> SqlResult<()> {
-    let is_output = |one: &ParameterDefinition| mode_of(one.mode).is_output();
-    if matches!(create.returns, Some(RoutineReturns::Table(..))) && create.parameters.iter().any(is_output) {
-        let message = "OUT and INOUT arguments aren't allowed in TABLE functions";
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-    }
-    Ok(())
 }
 
 /// Result of a routine as `pg_proc.prorettype` tells results apart.

@@ -4,9 +4,10 @@ use super::Parser;
 use crate::ast::{
     AlterRoutine, BodyStatement, BodyStatementKind, CreateRoutine, DropRoutines, Name, ObjectName, ParameterDefinition,
     ParameterModeWord, RoutineAction, RoutineComment, RoutineName, RoutineReturns, RoutineWord, SqlBody, Statement,
+    TypeName,
 };
 use crate::lex::{Keyword, Lexeme, Span};
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult, SqlState};
 
 impl Parser<'_> {
     /// Returns the kind of routine that the current token names.
@@ -33,6 +34,7 @@ impl Parser<'_> {
             options.push(option);
         }
         let body = self.sql_body()?;
+        check_table_parameters(&parameters, returns.as_ref())?;
         Ok(Statement::CreateRoutine(Box::new(CreateRoutine {
             is_procedure,
             or_replace,
@@ -67,13 +69,13 @@ impl Parser<'_> {
     fn routine_returns(&mut self) -> SqlResult<RoutineReturns> {
         self.expect_word(Keyword::Returns)?;
         if !self.is_word(Keyword::Table) {
-            return Ok(RoutineReturns::Type(self.type_name()?));
+            return Ok(RoutineReturns::Type(self.function_type()?));
         }
         self.next()?;
         let from = self.expect(Lexeme::LeftParen)?.span;
         let mut columns = Vec::new();
         loop {
-            columns.push((self.parameter_name()?, self.type_name()?));
+            columns.push((self.parameter_name()?, self.function_type()?));
             if !self.eat(Lexeme::Comma)? {
                 break;
             }
@@ -107,10 +109,20 @@ impl Parser<'_> {
         if mode.is_none() && name.is_some() {
             mode = self.parameter_mode()?;
         }
-        let kind = self.type_name()?;
+        let kind = self.function_type()?;
         let has_default = takes_defaults && (self.eat_word(Keyword::Default)? || self.eat(Lexeme::Equal)?);
         let default = if has_default { Some(self.kept_expr(false)?) } else { None };
         Ok(ParameterDefinition { name, mode, kind, default, span: self.since(from) })
+    }
+
+    /// Parses the type of a parameter or a result: `func_type`. Behind a qualified name, `%` can only begin `%TYPE`.
+    fn function_type(&mut self) -> SqlResult<TypeName> {
+        let kind = self.type_name()?;
+        let may_be_of_column = kind.modifiers.is_empty() && kind.dimensions.is_empty() && !kind.is_of_column;
+        if may_be_of_column && 1 < kind.name.parts.len() && !kind.is_builtin && self.eat(Lexeme::Percent)? {
+            return Err(self.unexpected());
+        }
+        Ok(kind)
     }
 
     /// Parses the mode of a parameter, if there is one: `arg_class`.
@@ -287,4 +299,17 @@ impl Parser<'_> {
         let name = self.routine_own_name()?;
         Ok(Statement::Call(Box::new(self.arguments(name)?)))
     }
+}
+
+/// Refuses output parameters beside the columns of `RETURNS TABLE`: `mergeTableFuncParameters`.
+fn check_table_parameters(parameters: &[ParameterDefinition], returns: Option<&RoutineReturns>) -> SqlResult<()> {
+    let is_output = |one: &ParameterDefinition| match one.mode {
+        Some(ParameterModeWord::Out | ParameterModeWord::InOut) => true,
+        Some(ParameterModeWord::In | ParameterModeWord::Variadic) | None => false,
+    };
+    if matches!(returns, Some(RoutineReturns::Table(..))) && parameters.iter().any(is_output) {
+        let message = "OUT and INOUT arguments aren't allowed in TABLE functions";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    Ok(())
 }
