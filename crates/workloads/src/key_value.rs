@@ -1,5 +1,6 @@
 //! Reads and updates by key, as code that is linked into a server: the least that a stored procedure does.
 
+use procs::calls::{ComingCall, ComingKind};
 use procs::{EngineCalls, NativeCall, NativeModule, StatementHandle, TableHandle};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::ops::ControlFlow;
@@ -11,11 +12,13 @@ const UPDATE_EVERY: usize = 5;
 const TABLE: TableHandle = TableHandle(0);
 /// Statement of the manifest that updates a row.
 const ADD: StatementHandle = StatementHandle(0);
+/// Number of the entry whose look-ups are foreseen.
+const TOGETHER: u16 = 3;
 
 /// Native module `key_value`.
 ///
-/// The entries take an array of keys and make a call for each: `read`, `update`, and `mix`, which updates each fifth.
-/// They return the last value that was read, or the number of rows that were updated.
+/// The entries take an array of keys and make a call for each: `read`, `update`, `mix`, which updates each fifth,
+/// and `read_together`, whose look-ups are foreseen. They return the last value that was read, or the number of rows that were updated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyValueModule;
 
@@ -30,17 +33,25 @@ impl NativeModule for KeyValueModule {
          statement add UPDATE glass_kv SET v = v + 1 WHERE k = $1\n\
          entry read\n\
          entry update\n\
-         entry mix\n"
+         entry mix\n\
+         entry read_together\n"
     }
 
     fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
         let [Datum::Array(keys)] = call.arguments else {
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "an array of keys is needed"));
         };
+        // As a batch of sandboxed code does: the look-ups wait for memory together.
+        if call.entry == TOGETHER {
+            let get = ComingKind::Get { table: TABLE, locks: false };
+            let coming: Vec<ComingCall> =
+                (0..keys.len()).map(|at| ComingCall { what: get, values: at..at + 1 }).collect();
+            engine.foresee(&coming, keys);
+        }
         let mut last = 0;
         for (number, key) in (1_usize..).zip(keys) {
             let is_update = match call.entry {
-                0 => false,
+                0 | TOGETHER => false,
                 1 => true,
                 2 => number.is_multiple_of(UPDATE_EVERY),
                 entry => return Err(procs::format::garbled(&format!("{entry} is the number of no entry"))),
