@@ -47,12 +47,13 @@ pub fn a_plan_is_made_once() {
             assert!(0.0 < spent(&client, text, stage).await, "{stage}");
         }
         assert_eq!(spent(&client, text, "gate").await + spent(&client, text, "lock_wait").await, 0.0);
-        // A change of the catalog makes another plan.
-        client.batch_execute("create index on t (n)").await.unwrap();
-        client.query(&statement, &[&1]).await.unwrap();
-        let begun = std::time::Instant::now();
+        // A change of the catalog makes another plan. All of its time may count as preempted, but not each time.
+        let mut tries = 0;
         while spent(&client, text, "plan").await <= planned {
-            assert!(begun.elapsed() < Duration::from_secs(10), "no plan was made");
+            assert!(tries < 20, "no plan was made");
+            tries += 1;
+            client.batch_execute("create index on t (n)").await.unwrap();
+            client.query(&statement, &[&1]).await.unwrap();
         }
     });
 }
@@ -65,7 +66,8 @@ pub fn a_plan_at_bind_belongs_to_its_statement() {
     raw.send(&[parse("s", text, &[23]), sync()].concat());
     assert_eq!(raw.answer(), "1 Z(I)");
     let bind = bind("", "s", &[1], &[Some(&1_i32.to_be_bytes())], &[1]);
-    for _ in 0..3 {
+    let mut booked = 0;
+    for _ in 0..10 {
         let planned = real.runtime.block_on(async {
             let client = real.client().await;
             client.batch_execute("create index on t (n)").await.unwrap();
@@ -77,8 +79,10 @@ pub fn a_plan_at_bind_belongs_to_its_statement() {
         assert!(raw.answer().ends_with("Z(I)"));
         raw.ask(&query("select 1"));
         let again = real.runtime.block_on(async { spent(&real.client().await, text, "plan").await });
-        assert!(planned < again, "{again} ms after {planned} ms");
+        booked += usize::from(planned < again);
     }
+    // All of the time of one plan may count as preempted.
+    assert!(5 <= booked, "{booked} of 10 plans");
 }
 
 pub fn waits_are_no_work() {
