@@ -59,12 +59,21 @@ impl RoutineCall {
         if self.is_computation {
             return None;
         }
+        if routine.language == Language::Sql {
+            return Some("It is an SQL function whose body could not become a part of the query.");
+        }
+        match routine.volatility {
+            Volatility::Volatile => return Some("The function is VOLATILE."),
+            Volatility::Stable | Volatility::Immutable => {}
+        }
+        let returns_value = match routine.result {
+            RoutineResult::Value(_) => !routine.is_set,
+            RoutineResult::Nothing | RoutineResult::Row | RoutineResult::Relation(_) | RoutineResult::Record => false,
+        };
         // What remains in the end is the module, which only the catalog knows.
-        Some(match (routine.language, routine.volatility, routine.result) {
-            (Language::Sql, ..) => "It is an SQL function whose body could not become a part of the query.",
-            (_, Volatility::Volatile, _) => "The function is VOLATILE.",
-            (.., RoutineResult::Value(_)) if !routine.is_set => "Its module names tables or statements.",
-            _ => "The function returns more than one value.",
+        Some(match returns_value {
+            true => "Its module names tables or statements.",
+            false => "The function returns more than one value.",
         })
     }
 

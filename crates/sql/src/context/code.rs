@@ -66,6 +66,26 @@ struct CodeNotices {
     bytes: usize,
 }
 
+impl CodeNotices {
+    fn add(&mut self, level: NoticeLevel, message: &str) {
+        let severity = match level {
+            NoticeLevel::Debug => "DEBUG1",
+            NoticeLevel::Log => "LOG",
+            NoticeLevel::Info => "INFO",
+            NoticeLevel::Notice => "NOTICE",
+            NoticeLevel::Warning => "WARNING",
+        };
+        let state = match level {
+            NoticeLevel::Warning => SqlState::WARNING,
+            NoticeLevel::Debug | NoticeLevel::Log | NoticeLevel::Info | NoticeLevel::Notice => {
+                SqlState::SUCCESSFUL_COMPLETION
+            }
+        };
+        self.bytes += notice_bytes(message);
+        self.all.push((severity, SqlError::new(state, message)));
+    }
+}
+
 /// Returns the bytes that a notice counts for.
 pub(crate) fn notice_bytes(message: &str) -> usize {
     message.len() + NOTICE_BYTES
@@ -197,29 +217,16 @@ impl SessionCode {
     /// # Errors
     /// `54000` for too many of them.
     pub(crate) fn notice(&self, level: NoticeLevel, message: &str) -> SqlResult<()> {
-        check_notices(self.notices.locked_anyway().bytes + notice_bytes(message))?;
-        self.add_notice(level, message);
+        let mut notices = self.notices.locked_anyway();
+        check_notices(notices.bytes + notice_bytes(message))?;
+        notices.add(level, message);
+        self.has_notices.store(true, Relaxed);
         Ok(())
     }
 
     /// Adds a notice of an account that was checked elsewhere.
     pub(crate) fn add_notice(&self, level: NoticeLevel, message: &str) {
-        let severity = match level {
-            NoticeLevel::Debug => "DEBUG1",
-            NoticeLevel::Log => "LOG",
-            NoticeLevel::Info => "INFO",
-            NoticeLevel::Notice => "NOTICE",
-            NoticeLevel::Warning => "WARNING",
-        };
-        let state = match level {
-            NoticeLevel::Warning => SqlState::WARNING,
-            NoticeLevel::Debug | NoticeLevel::Log | NoticeLevel::Info | NoticeLevel::Notice => {
-                SqlState::SUCCESSFUL_COMPLETION
-            }
-        };
-        let mut notices = self.notices.locked_anyway();
-        notices.bytes += notice_bytes(message);
-        notices.all.push((severity, SqlError::new(state, message)));
+        self.notices.locked_anyway().add(level, message);
         self.has_notices.store(true, Relaxed);
     }
 

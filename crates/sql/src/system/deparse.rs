@@ -154,7 +154,9 @@ impl Deparser<'_> {
             Expr::Call { callee, .. } => Some(callee.callable().result()),
             Expr::Routine(call) => match call.routine.result {
                 RoutineResult::Value(kind) => Some(kind),
-                _ => None,
+                RoutineResult::Nothing | RoutineResult::Row | RoutineResult::Relation(_) | RoutineResult::Record => {
+                    None
+                }
             },
             _ => None,
         }
