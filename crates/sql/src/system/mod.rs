@@ -102,7 +102,9 @@ fn fitted(value: Datum, kind: Kind) -> Datum {
         (Datum::Int8(value), Kind::Int4) => Datum::Int4(value as i32),
         (Datum::Int8(value), Kind::Float4) => Datum::Float4(value as f32),
         (Datum::Int8(value), Kind::Float8) => Datum::Float8(value as f64),
-        (Datum::Int8(value), Kind::Oid | Kind::Regproc | Kind::Regprocedure | Kind::Regclass | Kind::Regtype) => Datum::Oid(value as u32),
+        (Datum::Int8(value), Kind::Oid | Kind::Regproc | Kind::Regprocedure | Kind::Regclass | Kind::Regtype) => {
+            Datum::Oid(value as u32)
+        }
         (value, _) => value,
     }
 }
