@@ -149,6 +149,24 @@ impl ArtifactKind {
         self == other || (is_worker(self) && is_worker(other))
     }
 
+    /// Returns what is wrong with the beginning of such an artifact, as a sentence; `None` if it could be one.
+    pub fn fault_of(self, bytes: &[u8]) -> Option<&'static str> {
+        const ELF: &[u8] = b"\x7fELF";
+        let (is_one, fault) = match self {
+            // A name, which the registry of linked modules knows.
+            ArtifactKind::Native => return None,
+            ArtifactKind::Wasm => {
+                (bytes.starts_with(b"\0asm"), "A WebAssembly module begins with the bytes \"\\0asm\".")
+            }
+            ArtifactKind::Exec => (
+                bytes.starts_with(ELF) || bytes.starts_with(b"#!"),
+                "An executable is an ELF file, or a script that begins with \"#!\".",
+            ),
+            ArtifactKind::Guest => (bytes.starts_with(ELF), "A guest is an ELF file."),
+        };
+        (!is_one).then_some(fault)
+    }
+
     /// Returns true if only superusers may install such an artifact: it runs outside of any sandbox at one of the
     /// levels that accept it.
     pub fn needs_superuser(self) -> bool {

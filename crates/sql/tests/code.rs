@@ -463,6 +463,9 @@ fn modules_are_defined_and_dropped() {
             &format!("{one} artifact native 'bank' artifact native 'bank'"),
             "42601 artifact \"native\" specified more than once",
         ),
+        (&format!("{one} artifact wasm '\\x00'"), "22023 invalid wasm artifact"),
+        (&format!("{one} artifact exec 'echo'"), "22023 invalid exec artifact"),
+        (&format!("{one} artifact guest '\\x2321'"), "22023 invalid guest artifact"),
         (&format!("{one} artifact wasm '!'"), "22023 invalid symbol \"!\" found while decoding base64 sequence"),
         (
             "create module one manifest 'overtake 2' artifact native 'bank'",
@@ -537,9 +540,11 @@ fn the_wait_for_a_compiler_is_no_lost_time() {
     session.clock_by(&clock);
     let _turn = JobTurn::begin(source);
     let module = |code| format!("create or replace module m manifest $$overtake 1\nentry e$$ artifact wasm '{code}'");
-    for (statement, compiles) in
-        [(module("AA=="), 0), ("create procedure p() language wasm as 'm', 'e'".to_owned(), 1), (module("AQ=="), 1)]
-    {
+    for (statement, compiles) in [
+        (module("AGFzbQ=="), 0),
+        ("create procedure p() language wasm as 'm', 'e'".to_owned(), 1),
+        (module("AGFzbQE="), 1),
+    ] {
         clock.enter(Stage::Run);
         support::run(&mut session, &statement).unwrap();
         clock.rest();

@@ -71,7 +71,7 @@ fn begin() -> (Arc<Opened>, Session) {
     let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(Arc::new(runtimes));
     let mut admin = support::connect(&database);
     for statement in [
-        "create module m manifest $$overtake 1\nentry which$$ artifact wasm 'AA=='",
+        "create module m manifest $$overtake 1\nentry which$$ artifact wasm '\\x0061736d'",
         "create function which() returns int language wasm as 'm'",
         "create role acme",
         "create role ann tenant acme",
@@ -113,7 +113,7 @@ fn a_missing_artifact_has_a_way_out() {
     let module = |name: &str, artifacts: &str| {
         format!("create or replace module {name} manifest $$overtake 1\nentry which$$ {artifacts}")
     };
-    let (wasm, exec) = ("artifact wasm 'AA=='", "artifact exec 'AA=='");
+    let (wasm, exec) = ("artifact wasm '\\x0061736d'", "artifact exec '\\x2321'");
     ran(&mut admin, &module("m", &format!("{wasm} {exec}"))).unwrap();
     ran(&mut admin, "create schema s").unwrap();
     let with_output = "create procedure s.told(a int, inout b text, out c int) language wasm as 'm', 'which'";
@@ -144,7 +144,7 @@ fn a_missing_artifact_has_a_way_out() {
     let error = ran(&mut admin, "alter function which() set (isolation = 'container')").unwrap_err();
     assert_eq!(error.hint_text(), None);
     ran(&mut admin, "alter procedure s.told set (isolation = 'container')").unwrap();
-    let error = ran(&mut admin, &module("m", "artifact guest 'AA=='")).unwrap_err();
+    let error = ran(&mut admin, &module("m", "artifact guest '\\x7f454c46'")).unwrap_err();
     assert_eq!(error.hint_text(), None);
 }
 

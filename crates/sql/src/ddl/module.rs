@@ -66,6 +66,10 @@ impl Ddl<'_> {
                 ArtifactKind::Native => code.as_bytes().to_vec(),
                 ArtifactKind::Wasm | ArtifactKind::Exec | ArtifactKind::Guest => decoded(code)?,
             };
+            if let Some(fault) = kind.fault_of(&bytes) {
+                let message = format!("invalid {kind} artifact");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).detail(fault));
+            }
             let artifact = Artifact::for_statement(kind, bytes)?;
             if kind == ArtifactKind::Native {
                 // The name must be one that the server has.
