@@ -10,8 +10,9 @@
 //! - A new, renamed or removed entry is durable when a [`Disk::sync_folder`] of its folder has returned. The sync of a file
 //!   says nothing about its entry.
 //! - A rename is atomic: after a crash the new name means the old file or the new one.
-//! - A sync that has failed says that bytes are lost, and the next one does not bring them back: Linux marks the pages as
-//!   clean (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). Never sync again and go on.
+//! - The sync of a file that has failed says that bytes are lost, and the next one does not bring them back: Linux marks
+//!   the pages as clean (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). Never sync
+//!   again and go on. Entries are in the journal of the file system, which stops at its first error.
 //!
 //! Paths are relative to the disk's root, with `/` between their parts.
 

@@ -70,11 +70,6 @@ impl Entries {
         self.pending.drain(..).for_each(|change| change.apply(durable));
     }
 
-    /// Fails to sync: the changes never become durable.
-    pub(super) fn lose(&mut self) {
-        self.pending.clear();
-    }
-
     /// Returns the folder after a crash.
     pub(super) fn after_crash(&self, chooser: &mut Chooser) -> Entries {
         let mut left = self.durable.clone();

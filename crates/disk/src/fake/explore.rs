@@ -25,17 +25,23 @@ impl fmt::Display for CrashSite {
     }
 }
 
-/// Runs a workload on empty disks: once to its end, and then with a crash at each of its operations. After each, `check`
-/// gets the disk in every state that [`Survival`] can describe (all torn ones, four by chance), and what the workload has
-/// returned: a journal of what was acknowledged before the disk failed. Returns the number of checks.
+/// Runs a workload on disks that begin as `start` is: once to its end, and then with a crash at each of its operations.
+/// After each, `check` gets the disk in every state that [`Survival`] can describe (all torn ones, four by chance), and
+/// what the workload has returned: a journal of what was acknowledged before the disk failed. Returns the number of
+/// checks.
 ///
-/// The workload must do the same operations each time.
-pub fn crash_everywhere<T>(workload: impl Fn(&FakeDisk) -> T, check: impl Fn(&FakeDisk, &T, &CrashSite)) -> u64 {
-    let whole = FakeDisk::new();
+/// # Panics
+/// If the workload does not do the same operations each time.
+pub fn crash_everywhere<T>(
+    start: &FakeDisk,
+    workload: impl Fn(&FakeDisk) -> T,
+    check: impl Fn(&FakeDisk, &T, &CrashSite),
+) -> u64 {
+    let whole = start.after_crash(Survival::Everything);
     workload(&whole);
     let mut checks = 0;
     for operation in 0..whole.operations() {
-        let disk = FakeDisk::new();
+        let disk = start.after_crash(Survival::Everything);
         disk.fail(operation, DiskFault::Crash);
         let journal = workload(&disk);
         assert!(disk.is_crashed(), "the workload has fewer operations than before: {}", disk.operations());

@@ -25,7 +25,7 @@ use survival::{Chooser, Survival};
 pub enum DiskFault {
     /// The disk crashes: the operation may have taken effect, and all later ones fail.
     Crash,
-    /// `EIO`. A sync loses what it should have made durable; any other operation has no effect.
+    /// `EIO`. The sync of a file loses what it should have made durable; any other operation has no effect.
     Io,
     /// `ENOSPC`, likewise.
     Full,
@@ -274,18 +274,11 @@ impl Disk for FakeDisk {
 
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
         let mut state = self.0.locked();
-        let begun = state.begin("sync the folder", folder);
+        state.begin("sync the folder", folder)?;
         let is_crashed = state.is_crashed;
         let entries = state.folder(folder)?;
-        match begun {
-            Ok(_) if is_crashed => {}
-            Ok(_) => entries.sync(),
-            Err(error) => {
-                if !is_crashed {
-                    entries.lose();
-                }
-                return Err(error);
-            }
+        if !is_crashed {
+            entries.sync();
         }
         state.end(())
     }

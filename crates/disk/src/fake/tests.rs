@@ -256,6 +256,7 @@ fn every_step_of_a_replacement_is_needed() {
     {
         let failures = Cell::new(0);
         let checks = crash_everywhere(
+            &FakeDisk::new(),
             |disk| replace(disk, left_out),
             |disk, acknowledged, _| {
                 let is_there = match disk.open("file") {

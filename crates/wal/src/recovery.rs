@@ -1,0 +1,163 @@
+//! Recovery: reads the log to its end, and prepares it to go on.
+//!
+//! **Invariant:** when recovery has ended, every record that it has passed on is durable, and behind the last one there is no
+//! live block. It may be killed at any moment and run again.
+//!
+//! What is read may not be durable, although it can be read: the process may have been killed before a sync, or a sync
+//! may have failed, after which Linux counts pages as clean that are not on the disk. So the end of the log, from the last
+//! place that a block calls durable, is written again and synced.
+
+use crate::Lsn;
+use crate::block::{self, BLOCK, Block, BlockHeader, BlockState, HEADER};
+use crate::error::{LogError, LogResult};
+use crate::record::{Assembly, LogRecord};
+use crate::segments::Segments;
+use std::io;
+
+/// Blocks that are read at once.
+const BLOCKS_READ: usize = 128;
+
+/// Reader of blocks in their order.
+struct BlockReader<'s> {
+    segments: &'s Segments,
+    /// Place behind the last segment.
+    end: u64,
+    read: Vec<u8>,
+    /// Place of the first block of `read`.
+    begin: u64,
+}
+
+impl<'s> BlockReader<'s> {
+    fn new(segments: &'s Segments, lsn: u64) -> BlockReader<'s> {
+        BlockReader { segments, end: segments.end_from(lsn), read: Vec::new(), begin: lsn }
+    }
+
+    /// Returns the block at a place; `None` behind the last segment. Places must not decrease.
+    fn block(&mut self, lsn: u64) -> LogResult<Option<Block>> {
+        if self.end <= lsn {
+            return Ok(None);
+        }
+        if lsn < self.begin || self.begin + self.read.len() as u64 <= lsn {
+            let Some((file, offset)) = self.segments.place(lsn) else { return Ok(None) };
+            let left = file.length().map_err(|error| self.unreadable(lsn, error))?.saturating_sub(offset);
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(BLOCKS_READ * BLOCK);
+            self.read.resize(count, 0);
+            self.begin = lsn;
+            file.read_all_at(&mut self.read, offset).map_err(|error| self.unreadable(lsn, error))?;
+        }
+        let at = (lsn - self.begin) as usize;
+        Ok(self.read.get(at..).and_then(|rest| rest.first_chunk()).copied())
+    }
+
+    fn unreadable(&self, lsn: u64, error: io::Error) -> LogError {
+        LogError::Unreadable { file: self.segments.path(lsn).0, error }
+    }
+}
+
+/// Rewrites blocks, which recovery has not passed on as durable.
+fn rewrite(segments: &Segments, blocks: &[Block], lsn: u64) -> LogResult<()> {
+    segments.write(blocks.as_flattened(), lsn, |file, error| LogError::Unreadable { file, error })
+}
+
+/// Overwrites blocks at increasing places with zeros.
+fn erase(segments: &Segments, places: impl Iterator<Item = u64>) -> LogResult<()> {
+    let (mut begin, mut count) = (0, 0);
+    for lsn in places {
+        if begin + (count * BLOCK) as u64 != lsn {
+            rewrite(segments, &vec![[0; BLOCK]; count], begin)?;
+            (begin, count) = (lsn, 0);
+        }
+        count += 1;
+    }
+    rewrite(segments, &vec![[0; BLOCK]; count], begin)
+}
+
+/// Reads the log from `start`, which must be the begin of a record or the end of the log. Returns the place of the block
+/// at which it goes on.
+pub(crate) fn recover(
+    segments: &mut Segments,
+    database: u32,
+    start: Lsn,
+    each: &mut dyn FnMut(LogRecord<'_>) -> LogResult<()>,
+) -> LogResult<u64> {
+    let first = start.0 / BLOCK as u64 * BLOCK as u64;
+    if segments.is_empty() && first == 0 {
+        return Ok(0);
+    }
+    if segments.place(first).is_none() {
+        return Err(segments.damaged(first, "the segment is missing"));
+    }
+    let mut reader = BlockReader::new(segments, first);
+    let mut assembly = Assembly::default();
+    // Blocks from the last place that is known to be durable, to the end of the log.
+    let (mut tail, mut tail_begin) = (Vec::new(), first);
+    // Place behind the last complete record.
+    let mut accepted = first.max(start.0);
+    let mut lsn = first;
+    while let Some(block) = reader.block(lsn)? {
+        let state = block::state(&block, lsn, database).map_err(|what| segments.damaged(lsn, what))?;
+        let BlockState::Live(header) = state else { break };
+        if tail_begin < header.synced {
+            let durable = ((header.synced - tail_begin) as usize / BLOCK).min(tail.len());
+            tail.drain(..durable);
+            tail_begin += (durable * BLOCK) as u64;
+        }
+        tail.push(block);
+        let payload = block::payload(&block, header);
+        // The first block may begin with records that are before the start.
+        let mut at = (start.0.saturating_sub(lsn + HEADER as u64) as usize).min(payload.len());
+        while let Some(rest) = payload.get(at..).filter(|rest| !rest.is_empty()) {
+            let place = lsn + (HEADER + at) as u64;
+            let (taken, is_complete) = assembly.add(rest, place).map_err(|what| segments.damaged(place, what))?;
+            at += taken;
+            if is_complete {
+                let record = assembly.complete().map_err(|what| segments.damaged(assembly.begin().0, what))?;
+                each(record)?;
+                assembly.clear();
+                accepted = lsn + (HEADER + at) as u64;
+            }
+        }
+        lsn += BLOCK as u64;
+    }
+    let end = lsn;
+    if end == first && first + (HEADER as u64) < start.0 {
+        return Err(segments.damaged(first, "the place from which the log is needed is not in it"));
+    }
+    // Live blocks behind the end: of a flush whose earlier blocks were lost. They must not come back.
+    let mut stale = Vec::new();
+    while let Some(block) = reader.block(lsn)? {
+        match block::state(&block, lsn, database).map_err(|what| segments.damaged(lsn, what))? {
+            BlockState::Live(header) if end < header.synced => {
+                return Err(segments.damaged(end, "a block is missing that was durable"));
+            }
+            BlockState::Live(_) => stale.push(lsn),
+            BlockState::Old | BlockState::Unwritten => {}
+        }
+        lsn += BLOCK as u64;
+    }
+    let next = go_on_at(accepted);
+    let kept = ((next.saturating_sub(tail_begin)) as usize / BLOCK).min(tail.len());
+    // So do blocks of a record that is not complete.
+    let incomplete = (kept..tail.len()).map(|at| tail_begin + (at * BLOCK) as u64);
+    // Before the last block is cut: what follows it then would be taken for its next record.
+    erase(segments, incomplete.chain(stale))?;
+    tail.truncate(kept);
+    if !assembly.is_empty()
+        && let Some(last) = tail.last_mut()
+        && let Ok(BlockState::Live(header)) = block::state(last, next - BLOCK as u64, database)
+    {
+        // The block has a whole record and the begin of one that is not.
+        let used = (accepted - header.lsn) as usize - HEADER;
+        last.iter_mut().skip(HEADER + used).for_each(|byte| *byte = 0);
+        block::seal(last, BlockHeader { used, ..header });
+    }
+    rewrite(segments, &tail, tail_begin)?;
+    Ok(next)
+}
+
+/// Returns the place of the block behind those that have whole records.
+fn go_on_at(accepted: u64) -> u64 {
+    let begin = accepted / BLOCK as u64 * BLOCK as u64;
+    // Nothing of the block counts, if not even its header is passed.
+    if accepted <= begin + HEADER as u64 { begin } else { begin + BLOCK as u64 }
+}
