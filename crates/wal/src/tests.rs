@@ -29,19 +29,19 @@ fn open(disk: &FakeDisk) -> LogResult<(LogWriter, Found)> {
 }
 
 /// Record of this number: its length and its bytes follow from that.
-fn record(number: u32) -> Vec<u8> {
+fn content(number: u32) -> Vec<u8> {
     let length = [1, 30, 500, 0, 1_400, 470, 12][number as usize % 7];
     (0..length).map(|at: u32| (number * 31 + at) as u8).collect()
 }
 
 fn append(writer: &mut LogWriter, number: u32) -> LogResult<Lsn> {
-    let bytes = record(number);
+    let bytes = content(number);
     writer.append((bytes.len() % 256) as u8, &bytes)
 }
 
 fn check_records(found: &Found, context: &str) {
     for (number, (_, bytes)) in (0..).zip(found) {
-        assert_eq!(*bytes, record(number), "record {number}, {context}");
+        assert_eq!(*bytes, content(number), "record {number}, {context}");
     }
 }
 
@@ -83,15 +83,30 @@ fn check(disk: &FakeDisk, journal: Journal, context: &str) {
     let (mut writer, found) = open(disk).unwrap_or_else(|error| panic!("{error}, {context}"));
     assert!((journal.acknowledged..=journal.sent).contains(&found.len()), "{} of {journal:?}, {context}", found.len());
     check_records(&found, context);
-    let next = found.len() as u32;
-    for number in next..next + 2 {
-        append(&mut writer, number).unwrap();
+    // Shorter than what was lost: nothing of that may come after them.
+    let mut wanted: Vec<Vec<u8>> = found.into_iter().map(|(_, bytes)| bytes).collect();
+    for _ in 0..2 {
+        writer.append(5, b"later").unwrap();
+        wanted.push(b"later".to_vec());
+        writer.flush().unwrap();
+        // What recovery has accepted stays, even if the machine fails now.
+        let left = disk.after_crash(Survival::Nothing);
+        let (_, found) = open(&left).unwrap_or_else(|error| panic!("{error}, {context}"));
+        assert_eq!(found.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>(), wanted, "{context}");
     }
-    writer.flush().unwrap();
-    // What recovery has accepted stays, even if the machine fails now.
-    let (_, found) = open(&disk.after_crash(Survival::Nothing)).unwrap_or_else(|error| panic!("{error}, {context}"));
-    assert_eq!(found.len() as u32, next + 2, "{context}");
-    check_records(&found, context);
+}
+
+/// Goal: records have checksums of their own: one that was put together wrongly is none.
+#[test]
+fn a_changed_record_is_damage() {
+    let bytes = [&record::header(3, b"abc")[..], b"abc"].concat();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        let mut assembly = record::Assembly::default();
+        let is_whole = matches!(assembly.add(&changed, 0), Ok((_, true)));
+        assert!(!is_whole || assembly.complete().is_err(), "byte {at}");
+    }
 }
 
 #[test]
@@ -284,7 +299,7 @@ fn segments_are_used_again() {
         // The segment of the record, the one that it ends in, and one in reserve.
         assert!(disk.names("log").unwrap().len() <= 4, "{number}: {:?}", disk.names("log"));
     }
-    let last = record(199);
+    let last = content(199);
     let (_, found) = open_from(&disk.after_crash(Survival::Nothing), begin).unwrap();
     assert_eq!(found, vec![(begin, last)]);
     match open(&disk) {
