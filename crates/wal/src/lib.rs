@@ -22,8 +22,6 @@ mod error;
 mod record;
 mod recovery;
 mod segments;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use error::{LogError, LogResult};

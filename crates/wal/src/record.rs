@@ -103,3 +103,21 @@ impl Assembly {
         self.bytes.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: records have checksums of their own: one that was put together wrongly is none.
+    #[test]
+    fn a_changed_record_is_damage() {
+        let bytes = [&header(3, b"abc")[..], b"abc"].concat();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            let mut assembly = Assembly::default();
+            let is_whole = matches!(assembly.add(&changed, 0), Ok((_, true)));
+            assert!(!is_whole || assembly.complete().is_err(), "byte {at}");
+        }
+    }
+}

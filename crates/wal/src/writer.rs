@@ -80,12 +80,9 @@ impl LogWriter {
     /// of it.
     ///
     /// # Errors
-    /// [`LogError::Full`], [`LogError::TooLong`], [`LogError::Broken`]
+    /// [`LogError::Full`], [`LogError::Unreadable`], [`LogError::Broken`]
     pub fn reserve(&mut self, records: usize, bytes: usize) -> LogResult<()> {
         self.check()?;
-        if LENGTH_MAX < bytes {
-            return Err(LogError::TooLong(bytes));
-        }
         let blocks = (bytes + records * record::HEADER).div_ceil(ROOM) + self.blocks.len() + 1;
         let made = self.segments.make_room(self.synced, self.synced + (blocks * BLOCK) as u64);
         self.is_broken |= matches!(made, Err(LogError::Broken { .. }));
@@ -95,8 +92,11 @@ impl LogWriter {
     /// Adds a record. Returns the place behind it: it is durable when [`LogWriter::synced`] has reached that.
     ///
     /// # Errors
-    /// As [`LogWriter::reserve`], unless room was reserved.
+    /// [`LogError::TooLong`]; those of [`LogWriter::reserve`], unless room was reserved.
     pub fn append(&mut self, kind: u8, bytes: &[u8]) -> LogResult<Lsn> {
+        if LENGTH_MAX < bytes.len() {
+            return Err(LogError::TooLong(bytes.len()));
+        }
         self.reserve(1, bytes.len())?;
         let header = record::header(kind, bytes);
         self.add(&header);

@@ -17,7 +17,7 @@ struct Plant {
     test: &'static str,
 }
 
-const PLANTS: [Plant; 11] = [
+const PLANTS: [Plant; 15] = [
     Plant { bug: "allocator_guard_off", package: "preempt", test: "heap::the_guard_covers_the_process" },
     Plant { bug: "pending_bit_lost", package: "preempt", test: "regions::only_the_outermost_end_serves" },
     Plant { bug: "conflict_check_skipped", package: "engine", test: "conflicts::a_lost_update_is_prevented" },
@@ -36,6 +36,10 @@ const PLANTS: [Plant; 11] = [
     },
     Plant { bug: "dropped_early", package: "engine", test: "drops::a_dropped_table_is_used_on" },
     Plant { bug: "wakeup_lost", package: "engine", test: "waits::a_commit_wakes_who_waits" },
+    Plant { bug: "log_sync_skipped", package: "wal", test: "crashes_lose_nothing" },
+    Plant { bug: "folder_sync_skipped", package: "wal", test: "crashes_between_old_and_new_segments_lose_nothing" },
+    Plant { bug: "lost_flush_left", package: "wal", test: "crashes_in_recoveries_lose_nothing" },
+    Plant { bug: "log_end_trusted", package: "wal", test: "faults_lose_nothing" },
     Plant { bug: "early_wake_up_lost", package: "sched", test: "parking::a_wake_up_before_the_end_of_the_run_counts" },
 ];
 
