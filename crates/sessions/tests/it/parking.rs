@@ -108,7 +108,12 @@ pub fn shutdown_tells_everybody() {
     shutdown.send(()).unwrap();
     let last = "E(FATAL|57P01|terminating connection due to administrator command) end";
     assert_eq!(clients[0].answer(), last);
-    assert_eq!(clients[1].answer(), format!("C(BEGIN) {last}"));
+    let mut told = clients[1].answer();
+    if told == "C(BEGIN) C(UPDATE 1) Z(T)" {
+        // The end of the holder has given it the row before it was told.
+        told = format!("C(BEGIN) {}", clients[1].answer());
+    }
+    assert_eq!(told, format!("C(BEGIN) {last}"));
     let server = real.server.take().unwrap();
     real.runtime.block_on(server).unwrap().unwrap();
     assert_eq!(real.sessions(), 0);
