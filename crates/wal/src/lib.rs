@@ -16,6 +16,16 @@
 //!
 //! The log ends before the first block that is not live. If a later block says that the log was durable up to a place behind
 //! that end, then a durable block is missing: that is damage, too.
+//!
+//! # Layers
+//!
+//! Bottom up; a module uses its own layer and those above it in this list.
+//!
+//! - errors: `error`
+//! - formats: `block`, `record`
+//! - files: `segments`
+//! - reading the log to its end: `recovery`
+//! - writing: `writer`
 
 mod block;
 mod error;
