@@ -214,6 +214,52 @@ fn shown(session: &mut Session, statement: &str) -> String {
     }
 }
 
+/// Goal: what `set_config` changes counts, or is refused: nothing runs with rights or in a mode that was given up.
+#[test]
+fn settings_of_bodies_count_or_are_refused() {
+    let database = database();
+    let session = &mut support::connect(&database);
+    let later = |name: &str| format!("0A000 a statement after set_config of \"{name}\" in a routine is not supported");
+    support::run(
+        session,
+        "create table secret (n int); insert into secret values (1); create role low;
+         create procedure lower_rights() language sql as
+           $$ select set_config('role', 'low', true); delete from secret $$;
+         create procedure read_only() language sql as
+           $$ select set_config('transaction_read_only', 'on', true); delete from secret $$;
+         create function in_tokyo() returns text language sql as
+           $$ select set_config('TimeZone', 'Asia/Tokyo', true); select '2020-01-01 00:00+00'::timestamptz::text $$;
+         create function own_path() returns text language sql as
+           $$ select set_config('search_path', 'x', true); select current_setting('search_path') $$;
+         create function as_owner() returns text security definer language sql as
+           $$ select set_config('role', 'low', true) $$",
+    )
+    .unwrap();
+    for (statement, wanted) in [
+        ("call lower_rights()", later("role")),
+        ("call read_only()", later("transaction_read_only")),
+        ("select in_tokyo()", later("timezone")),
+        ("select own_path()", "x".to_owned()),
+        ("select as_owner()", "42501 cannot set parameter \"role\" within security-definer function".to_owned()),
+        ("select count(*) from secret", "1".to_owned()),
+        (
+            "begin; select set_config('transaction_read_only', 'true', true); delete from secret",
+            "25006 cannot execute DELETE in a read-only transaction".to_owned(),
+        ),
+        (
+            "rollback; begin; select set_config('transaction_isolation', 'serializable', true)",
+            "25001 SET TRANSACTION ISOLATION LEVEL must be called before any query".to_owned(),
+        ),
+        ("rollback; select set_config('role', 'low', false); select current_user", "low".to_owned()),
+        ("reset role; select count(*) from secret", "1".to_owned()),
+    ] {
+        assert_eq!(shown(session, statement), wanted, "{statement}");
+    }
+    let many = vec!["int"; 101].join(", ");
+    let many = format!("create function f({many}) returns int language sql as 'select 1'");
+    assert_eq!(shown(session, &many), "54023 functions cannot have more than 100 arguments");
+}
+
 #[test]
 fn code_reads_and_writes_rows() {
     let database = database();

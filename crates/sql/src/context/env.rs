@@ -10,7 +10,7 @@ use super::sleeps::Sleeps;
 use catalog::{CatalogSnapshot, DATABASE, SessionContext};
 use locked::Locked;
 use settings::{Settings, VERSION};
-use statement::error::SqlResult;
+use statement::error::{SqlError, SqlResult, SqlState};
 use statement::holdings::SessionHoldings;
 use statement::outcome::Signal;
 use statement::time::TimeSource;
@@ -33,6 +33,8 @@ pub struct Env {
     pub user: Arc<str>,
     /// Name of the session user: the role that has logged in, or that of `SET SESSION AUTHORIZATION`.
     pub session_user: Arc<str>,
+    /// True within a SECURITY DEFINER routine.
+    is_definer: bool,
     /// Process ID by which the client knows the session.
     pub backend_pid: u32,
     pub(crate) settings: Arc<Settings>,
@@ -111,6 +113,7 @@ impl Env {
             statement_us: 0,
             user: user.into(),
             session_user: user.into(),
+            is_definer: false,
             backend_pid,
             settings,
             names,
@@ -142,11 +145,12 @@ impl Env {
     }
 
     /// Returns a copy for a routine with these settings, as this role.
-    pub(super) fn of_routine(&self, settings: Arc<Settings>, user: Arc<str>) -> Env {
+    pub(super) fn of_routine(&self, settings: Arc<Settings>, user: Arc<str>, is_definer: bool) -> Env {
+        let is_definer = is_definer || self.is_definer;
         let mut forms = settings.forms.clone();
         forms.now_us = self.forms.now_us;
         forms.naming.clone_from(&self.forms.naming);
-        Env { forms, settings, user, ..self.clone() }
+        Env { forms, settings, user, is_definer, ..self.clone() }
     }
 
     /// Begins a statement.
@@ -208,6 +212,32 @@ impl Env {
     }
 }
 
+/// Settings that decide about rights, about what a transaction may do, and about results. Statements of a body run with
+/// those of the calling statement.
+const OF_STATEMENT: [&str; 7] =
+    ["role", "session_authorization", "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output"];
+
+impl Env {
+    /// Checks that no statement of a body comes after `set_config` of a setting that it should run with: the setting
+    /// counts when the calling statement has ended.
+    ///
+    /// # Errors
+    /// `0A000`
+    pub(crate) fn check_settings_of_body(&self) -> SqlResult<()> {
+        if !self.asked.is_any.load(Relaxed) {
+            return Ok(());
+        }
+        let asked = self.asked.all.locked_anyway();
+        let is_one = |name: &str| OF_STATEMENT.contains(&name) || settings::of_transaction(name).is_some();
+        match asked.iter().find(|(name, ..)| is_one(name)) {
+            Some((name, ..)) => {
+                Err(SqlError::unsupported(format_args!("a statement after set_config of \"{name}\" in a routine")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl CallContext for Env {
     fn forms(&self) -> &Forms {
         &self.forms
@@ -247,6 +277,10 @@ impl CallContext for Env {
 
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
+        if self.is_definer && ["role", "session_authorization"].iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            let message = format!("cannot set parameter \"{}\" within security-definer function", name.to_lowercase());
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
         let mut asked = self.asked.all.locked_anyway();
         self.asked.is_any.store(true, Relaxed);
         asked.push((name.to_lowercase(), value.map(str::to_owned), is_local));

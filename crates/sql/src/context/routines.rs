@@ -171,14 +171,17 @@ impl RoutineBodies {
         if let Some(kept) = self.settings.locked_anyway().get(&key)
             && kept.versions == versions
         {
-            return Ok(Some((env.of_routine(Arc::clone(&kept.own), user), Arc::clone(&kept.path))));
+            return Ok(Some((
+                env.of_routine(Arc::clone(&kept.own), user, routine.is_security_definer),
+                Arc::clone(&kept.path),
+            )));
         }
         let mut own = (*env.settings).clone();
         for (name, value) in &routine.settings {
             own.set(name, Some(value), true)?;
         }
         let own = Arc::new(own);
-        let of_routine = env.of_routine(Arc::clone(&own), user);
+        let of_routine = env.of_routine(Arc::clone(&own), user, routine.is_security_definer);
         let path = path_of(&of_routine, catalog)?;
         let mut all = self.settings.locked_anyway();
         if KEPT_MAX <= all.len() {

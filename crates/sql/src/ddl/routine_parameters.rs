@@ -15,6 +15,9 @@ use syntax::ast::{
 use types::ops::CastContext;
 use types::{Kind, SqlType, pseudo};
 
+/// Greatest number of parameters, PostgreSQL's.
+const PARAMETERS_MAX: usize = 100;
+
 /// Returns an error about a function's definition. `42P13`
 pub(super) fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message)
@@ -56,6 +59,10 @@ impl Ddl<'_> {
     ) -> SqlResult<Vec<RoutineParameter>> {
         let mut made: Vec<RoutineParameter> = Vec::new();
         for definition in &create.parameters {
+            if PARAMETERS_MAX <= made.len() {
+                let message = format!("functions cannot have more than {PARAMETERS_MAX} arguments");
+                return Err(SqlError::new(SqlState::TOO_MANY_ARGUMENTS, message));
+            }
             let parameter = self.routine_parameter(definition, (create.is_procedure, language), &made)?;
             made.push(parameter);
         }

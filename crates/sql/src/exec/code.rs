@@ -190,6 +190,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         body: impl FnOnce(&Run<'_>) -> SqlResult<R>,
     ) -> SqlResult<R> {
         self.look_at_deadline()?;
+        self.run.env.check_settings_of_body()?;
         let clock = self.clock;
         let before = clock.map(|clock| clock.enter(Stage::Run));
         let command = || match self.routine.volatility {

@@ -199,6 +199,7 @@ impl Run<'_> {
 
     /// Takes the locks with which a statement of a body begins.
     fn begin_body(&self, statement: &BodyStatement) -> SqlResult<()> {
+        self.env.check_settings_of_body()?;
         for one in &statement.uses {
             self.hold_once(&one.table, one.hold)?;
         }

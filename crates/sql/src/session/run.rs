@@ -301,7 +301,13 @@ impl Session {
                     self.notices.extend(env.code.take_notices());
                 }
                 for (name, value, is_local) in env.take_asked() {
-                    if !self.is_parked {
+                    if self.is_parked {
+                        continue;
+                    }
+                    if let Some(own) = settings::of_transaction(&name) {
+                        let shown = self.settings.would_show(own, value.as_deref())?;
+                        self.set_modes(&[(own, &shown)])?;
+                    } else {
                         self.check_role_setting(&name, value.as_deref())?;
                         self.set_setting(&name, value.as_deref(), is_local)?;
                     }
