@@ -3,7 +3,7 @@
 //! **Invariant:** when recovery has ended, every record that it has passed on is durable, and behind the last one there is no
 //! live block. It may be killed at any moment and run again.
 //!
-//! What is read may not be durable, although it can be read: the process may have been killed before a sync, or a sync
+//! Bytes that can be read need not be durable: the process may have been killed before a sync, or a sync
 //! may have failed, after which Linux counts pages as clean that are not on the disk. So the end of the log, from the last
 //! place that a block calls durable, is written again and synced.
 
@@ -40,8 +40,7 @@ impl<'s> BlockReader<'s> {
         }
         if lsn < self.begin || self.begin + self.read.len() as u64 <= lsn {
             let Some((file, offset)) = self.segments.place(lsn) else { return Ok(None) };
-            let left = file.length().map_err(|error| self.unreadable(lsn, error))?.saturating_sub(offset);
-            let count = usize::try_from(left).unwrap_or(usize::MAX).min(BLOCKS_READ * BLOCK);
+            let count = usize::try_from(self.segments.left(lsn)).unwrap_or(usize::MAX).min(BLOCKS_READ * BLOCK);
             self.read.resize(count, 0);
             self.begin = lsn;
             file.read_all_at(&mut self.read, offset).map_err(|error| self.unreadable(lsn, error))?;
@@ -76,7 +75,7 @@ fn erase(segments: &Segments, places: impl Iterator<Item = u64>) -> LogResult<()
 /// Reads the log from `start`, which must be the begin of a record or the end of the log. Returns the place of the block
 /// at which it goes on.
 pub(crate) fn recover(
-    segments: &mut Segments,
+    segments: &Segments,
     database: u32,
     start: Lsn,
     each: &mut dyn FnMut(LogRecord<'_>) -> LogResult<()>,
@@ -138,7 +137,7 @@ pub(crate) fn recover(
     }
     let next = go_on_at(accepted);
     let kept = ((next.saturating_sub(tail_begin)) as usize / BLOCK).min(tail.len());
-    // So do blocks of a record that is not complete.
+    // Neither must blocks of a record that is not complete.
     let incomplete = (kept..tail.len()).map(|at| tail_begin + (at * BLOCK) as u64);
     // Before the last block is cut: what follows it then would be taken for its next record.
     if !is_planted("lost_flush_left") {

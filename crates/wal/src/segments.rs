@@ -37,7 +37,7 @@ impl SegmentPath {
 
 impl fmt::Display for SegmentPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FOLDER}/{:016x}", self.0)
+        write!(f, "{FOLDER}/{}", self.name())
     }
 }
 
@@ -101,6 +101,11 @@ impl Segments {
         LogError::Damaged { file, offset, what }
     }
 
+    /// Returns the number of bytes from a place to the end of its segment.
+    pub(crate) fn left(&self, lsn: u64) -> u64 {
+        self.bytes - lsn % self.bytes
+    }
+
     /// Returns the first place behind `lsn` that has no segment.
     pub(crate) fn end_from(&self, lsn: u64) -> u64 {
         let mut number = lsn / self.bytes;
@@ -143,8 +148,9 @@ impl Segments {
         let name = SegmentPath(number).name();
         self.disk.rename(FOLDER, UNFINISHED, &name).map_err(unreadable(&path))?;
         // From now on the segment is there. A log that cannot say so may not go on.
-        let synced = if is_planted("folder_sync_skipped") { Ok(()) } else { self.disk.sync_folder(FOLDER) };
-        synced.map_err(|error| LogError::Broken { file: FOLDER.to_owned(), error })?;
+        if !is_planted("folder_sync_skipped") {
+            self.sync_names()?;
+        }
         self.all.insert(number, file);
         Ok(())
     }
@@ -170,11 +176,12 @@ impl Segments {
             }
             has_changed = true;
         }
-        if has_changed {
-            let synced = self.disk.sync_folder(FOLDER);
-            synced.map_err(|error| LogError::Broken { file: FOLDER.to_owned(), error })?;
-        }
-        Ok(())
+        if has_changed { self.sync_names() } else { Ok(()) }
+    }
+
+    /// Makes the names of segments durable that have changed.
+    fn sync_names(&self) -> LogResult<()> {
+        self.disk.sync_folder(FOLDER).map_err(|error| LogError::Broken { file: FOLDER.to_owned(), error })
     }
 
     /// Writes whole blocks that begin at a place, and makes them durable. Passes each error to `error`.
@@ -189,7 +196,7 @@ impl Segments {
         while !blocks.is_empty() {
             let (path, offset) = self.path(lsn);
             let Some((file, _)) = self.place(lsn) else { return Err(error(path, io::ErrorKind::NotFound.into())) };
-            let count = usize::try_from(self.bytes - offset).unwrap_or(usize::MAX).min(blocks.len());
+            let count = usize::try_from(self.left(lsn)).unwrap_or(usize::MAX).min(blocks.len());
             let (now, later) = blocks.split_at(count);
             file.write_all_at(now, offset).map_err(|failed| error(path.clone(), failed))?;
             touched.push((file, path));

@@ -58,8 +58,8 @@ impl LogWriter {
     ) -> LogResult<LogWriter> {
         let is_size = 0 < options.segment_bytes && options.segment_bytes.is_multiple_of(BLOCK as u64);
         assert!(is_size, "a segment has whole blocks");
-        let mut segments = Segments::open(disk, options.segment_bytes)?;
-        let end = recovery::recover(&mut segments, options.database, start, each)?;
+        let segments = Segments::open(disk, options.segment_bytes)?;
+        let end = recovery::recover(&segments, options.database, start, each)?;
         Ok(LogWriter { options, segments, blocks: Vec::new(), used: 0, synced: end, is_broken: false })
     }
 

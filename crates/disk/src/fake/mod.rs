@@ -168,7 +168,7 @@ impl FakeState {
                 Ok(fault)
             }
             Some(DiskFault::Short) | None => Ok(fault),
-            Some(DiskFault::Io | DiskFault::Full) => Err(fault.map_or(Errno::IO.into(), DiskFault::error)),
+            Some(fault @ (DiskFault::Io | DiskFault::Full)) => Err(fault.error()),
         }
     }
 
