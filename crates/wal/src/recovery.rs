@@ -72,6 +72,36 @@ fn erase(segments: &Segments, places: impl Iterator<Item = u64>) -> LogResult<()
     rewrite(segments, &vec![[0; BLOCK]; count], begin)
 }
 
+/// Blocks at the end of the log that need not be durable.
+struct LogTail {
+    blocks: Vec<Block>,
+    /// Place of the first one.
+    begin: u64,
+}
+
+impl LogTail {
+    /// Adds the next block. Those before the place up to which it calls the log durable are dropped.
+    fn push(&mut self, block: Block, synced: u64) {
+        if self.begin < synced {
+            let durable = ((synced - self.begin) as usize / BLOCK).min(self.blocks.len());
+            self.blocks.drain(..durable);
+            self.begin += (durable * BLOCK) as u64;
+        }
+        self.blocks.push(block);
+    }
+}
+
+/// Log that was read to its end.
+struct ReadLog {
+    tail: LogTail,
+    /// Place behind the last live block.
+    end: u64,
+    /// Place behind the last complete record.
+    accepted: u64,
+    /// True if a record begins behind it that is not complete.
+    is_cut: bool,
+}
+
 /// Reads the log from `start`, which must be the begin of a record or the end of the log. Returns the place of the block
 /// at which it goes on.
 pub(crate) fn recover(
@@ -88,21 +118,28 @@ pub(crate) fn recover(
         return Err(segments.damaged(first, "the segment is missing"));
     }
     let mut reader = BlockReader::new(segments, first);
+    let read = read_to_end(&mut reader, database, start, first, each)?;
+    let stale = stale_blocks(&mut reader, database, read.end)?;
+    prepare_end(segments, database, read, &stale)
+}
+
+/// Reads the live blocks from `first` on, and passes the complete records from `start` on.
+fn read_to_end(
+    reader: &mut BlockReader<'_>,
+    database: u32,
+    start: Lsn,
+    first: u64,
+    each: &mut dyn FnMut(LogRecord<'_>) -> LogResult<()>,
+) -> LogResult<ReadLog> {
+    let segments = reader.segments;
     let mut assembly = Assembly::default();
-    // Blocks from the last place that is known to be durable, to the end of the log.
-    let (mut tail, mut tail_begin) = (Vec::new(), first);
-    // Place behind the last complete record.
+    let mut tail = LogTail { blocks: Vec::new(), begin: first };
     let mut accepted = first.max(start.0);
     let mut lsn = first;
     while let Some(block) = reader.block(lsn)? {
         let state = block::state(&block, lsn, database).map_err(|what| segments.damaged(lsn, what))?;
         let BlockState::Live(header) = state else { break };
-        if tail_begin < header.synced {
-            let durable = ((header.synced - tail_begin) as usize / BLOCK).min(tail.len());
-            tail.drain(..durable);
-            tail_begin += (durable * BLOCK) as u64;
-        }
-        tail.push(block);
+        tail.push(block, header.synced);
         let payload = block::payload(&block, header);
         // The first block may begin with records that are before the start.
         let mut at = (start.0.saturating_sub(lsn + HEADER as u64) as usize).min(payload.len());
@@ -119,12 +156,21 @@ pub(crate) fn recover(
         }
         lsn += BLOCK as u64;
     }
-    let end = lsn;
-    if end == first && first + (HEADER as u64) < start.0 {
+    if lsn == first && first + (HEADER as u64) < start.0 {
         return Err(segments.damaged(first, "the place from which the log is needed is not in it"));
     }
-    // Live blocks behind the end: of a flush whose earlier blocks were lost. They must not come back.
+    Ok(ReadLog { tail, end: lsn, accepted, is_cut: !assembly.is_empty() })
+}
+
+/// Returns the places of live blocks behind the end: those of a flush whose earlier blocks were lost. They must not come
+/// back.
+///
+/// # Errors
+/// Damage, if one of them calls the end durable.
+fn stale_blocks(reader: &mut BlockReader<'_>, database: u32, end: u64) -> LogResult<Vec<u64>> {
+    let segments = reader.segments;
     let mut stale = Vec::new();
+    let mut lsn = end;
     while let Some(block) = reader.block(lsn)? {
         match block::state(&block, lsn, database).map_err(|what| segments.damaged(lsn, what))? {
             BlockState::Live(header) if end < header.synced => {
@@ -135,17 +181,24 @@ pub(crate) fn recover(
         }
         lsn += BLOCK as u64;
     }
+    Ok(stale)
+}
+
+/// Erases what is behind the last complete record, and makes what is before it durable. Returns the place of the block at
+/// which the log goes on.
+fn prepare_end(segments: &Segments, database: u32, read: ReadLog, stale: &[u64]) -> LogResult<u64> {
+    let ReadLog { tail: LogTail { mut blocks, begin }, accepted, is_cut, .. } = read;
     let next = go_on_at(accepted);
-    let kept = ((next.saturating_sub(tail_begin)) as usize / BLOCK).min(tail.len());
-    // Neither must blocks of a record that is not complete.
-    let incomplete = (kept..tail.len()).map(|at| tail_begin + (at * BLOCK) as u64);
+    let kept = ((next.saturating_sub(begin)) as usize / BLOCK).min(blocks.len());
+    // Blocks of a record that is not complete must not come back either.
+    let incomplete = (kept..blocks.len()).map(|at| begin + (at * BLOCK) as u64);
     // Before the last block is cut: what follows it then would be taken for its next record.
     if !is_planted("lost_flush_left") {
-        erase(segments, incomplete.chain(stale))?;
+        erase(segments, incomplete.chain(stale.iter().copied()))?;
     }
-    tail.truncate(kept);
-    if !assembly.is_empty()
-        && let Some(last) = tail.last_mut()
+    blocks.truncate(kept);
+    if is_cut
+        && let Some(last) = blocks.last_mut()
         && let Ok(BlockState::Live(header)) = block::state(last, next - BLOCK as u64, database)
     {
         // The block has a whole record and the begin of one that is not.
@@ -154,7 +207,7 @@ pub(crate) fn recover(
         block::seal(last, BlockHeader { used, ..header });
     }
     if !is_planted("log_end_trusted") {
-        rewrite(segments, &tail, tail_begin)?;
+        rewrite(segments, &blocks, begin)?;
     }
     Ok(next)
 }
