@@ -102,11 +102,30 @@ const STEPS: [&str; 20] = [
     "signals",
 ];
 
-/// Error of a child that has not reached its executable.
+/// Step at which the executable takes the child's place.
+const EXECUTION: Step = 18;
+
+/// Error of a child that has not reached its executable. [`io::ErrorKind::InvalidData`] says that the fault is in the
+/// executable.
 fn failed(failure: u64) -> Option<io::Error> {
-    let (step, error) = ((failure >> 32) as usize, failure as u32 as i32);
-    let step = STEPS.get(step).filter(|_| failure != 0)?;
-    Some(io::Error::other(format!("{step}: {}", io::Error::from_raw_os_error(error))))
+    if failure == 0 {
+        return None;
+    }
+    let (step, error) = ((failure >> 32) as Step, failure as u32 as i32);
+    let shown = io::Error::from_raw_os_error(error);
+    let is_of_executable = step == EXECUTION
+        && match error {
+            // A damaged file, or an interpreter or loader that the machine lacks.
+            libc::ENOEXEC | libc::ELIBBAD | libc::EINVAL | libc::EIO => true,
+            libc::ENOENT | libc::EACCES | libc::ENOTDIR | libc::ELOOP | libc::ENAMETOOLONG => true,
+            // All else depends on the machine's state.
+            _ => false,
+        };
+    let step = STEPS.get(step as usize)?;
+    Some(match is_of_executable {
+        true => io::Error::new(io::ErrorKind::InvalidData, format!("it, its interpreter, or its loader: {shown}")),
+        false => io::Error::other(format!("{step}: {shown}")),
+    })
 }
 
 /// Stack for children.
@@ -314,7 +333,7 @@ impl Prepared<'_> {
                 }
             }
         }
-        Err(18)
+        Err(EXECUTION)
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** the bytes are those of a user. Nothing here trusts an offset in them.
 
+use procs::level::{ELF, SCRIPT};
+
 /// Kind of an executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExecutableKind {
@@ -30,10 +32,10 @@ impl ExecutableKind {
     /// # Errors
     /// The reason if it is none for this machine.
     pub(crate) fn of(bytes: &[u8]) -> Result<ExecutableKind, &'static str> {
-        if bytes.starts_with(b"#!") {
+        if bytes.starts_with(SCRIPT) {
             return Ok(ExecutableKind::Script);
         }
-        if bytes.len() < HEADER || !bytes.starts_with(b"\x7fELF") {
+        if bytes.len() < HEADER || !bytes.starts_with(ELF) {
             return Err("it is neither an ELF file nor a script that begins with #!");
         }
         let is_64_bit_little_endian = bytes.get(4..6) == Some(&[2, 1]);

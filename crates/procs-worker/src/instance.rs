@@ -147,8 +147,11 @@ pub(crate) struct WorkerInstance {
     answered_ns: i64,
 }
 
-/// Returns the error for a worker that cannot be created.
+/// Returns the error for a worker that cannot be created: that of the artifact if the kernel refuses to execute it.
 pub(crate) fn not_created(error: &io::Error) -> SqlError {
+    if error.kind() == io::ErrorKind::InvalidData {
+        return ends::not_loadable(&error.to_string());
+    }
     SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("a worker of stored code cannot be created: {error}"))
 }
 

@@ -5,6 +5,11 @@
 
 use std::fmt;
 
+/// First bytes of an ELF file.
+pub const ELF: &[u8] = b"\x7fELF";
+/// First bytes of a script, before its interpreter.
+pub const SCRIPT: &[u8] = b"#!";
+
 /// Level of isolation of stored code, from none to a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
@@ -151,7 +156,6 @@ impl ArtifactKind {
 
     /// Returns what is wrong with the beginning of such an artifact, as a sentence; `None` if it could be one.
     pub fn fault_of(self, bytes: &[u8]) -> Option<&'static str> {
-        const ELF: &[u8] = b"\x7fELF";
         let (is_one, fault) = match self {
             // A name, which the registry of linked modules knows.
             ArtifactKind::Native => return None,
@@ -159,7 +163,7 @@ impl ArtifactKind {
                 (bytes.starts_with(b"\0asm"), "A WebAssembly module begins with the bytes \"\\0asm\".")
             }
             ArtifactKind::Exec => (
-                bytes.starts_with(ELF) || bytes.starts_with(b"#!"),
+                bytes.starts_with(ELF) || bytes.starts_with(SCRIPT),
                 "An executable is an ELF file, or a script that begins with \"#!\".",
             ),
             ArtifactKind::Guest => (bytes.starts_with(ELF), "A guest is an ELF file."),

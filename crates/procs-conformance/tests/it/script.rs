@@ -1,6 +1,7 @@
 //! Scripts: an interpreter with its libraries within the container.
 
 use crate::load;
+use procs::level::ELF;
 use procs::{Channel, Level, Limits, Manifest};
 use procs_conformance::{Subject, engine};
 use std::path::Path;
@@ -105,6 +106,24 @@ fn a_script_is_a_worker() {
         if level == Level::Container {
             assert!(told.starts_with("uid 65534, files ['bin', 'dev', 'etc', "), "{told}");
             assert!(!told.contains("home") && !told.contains("proc") && !told.contains("root"), "{told}");
+        }
+    }
+}
+
+/// Goal: an executable that the kernel refuses is an invalid definition, not a lack of resources.
+#[test]
+fn an_executable_without_its_interpreter_is_refused() {
+    let mut cut = ELF.to_vec();
+    cut.extend([2, 1, 1]);
+    cut.resize(64, 0);
+    cut[16..20].copy_from_slice(&[2, 0, 62, 0]);
+    for level in [Level::Process, Level::Container] {
+        for bytes in [&b"#!/no/such/interpreter\n"[..], b"#!/etc\n", &cut] {
+            let Some(program) = load(level, bytes) else { continue };
+            let manifest = Arc::new(Manifest::parse("overtake 1\nentry any\n").expect("a manifest"));
+            let subject = Subject::new(level, Channel::UnixSocket, &program, &manifest);
+            let error = subject.open(&Limits::default()).err().expect("no worker");
+            assert_eq!(error.state().0, "42P13", "{level}: {error}");
         }
     }
 }
