@@ -31,19 +31,18 @@ impl Binder<'_> {
     }
 
     /// Returns the error for a function with a client's schema: `42883`, or `3F000` if the schema does not exist.
-    pub(super) fn foreign_function(
-        &self,
-        schema: &str,
-        name: &str,
-        args: &[Argument],
-        scope: &NameScope<'_>,
-    ) -> SqlError {
+    pub(super) fn foreign_function(&self, schema: &str, call: &FunctionCall, scope: &NameScope<'_>) -> SqlError {
         if self.catalog.schema(schema).is_none() {
             let message = format!("schema \"{schema}\" does not exist");
             return SqlError::new(SqlState::INVALID_SCHEMA_NAME, message);
         }
-        match self.arguments(args, scope) {
-            Ok(given) => no_function(&format!("{schema}.{name}"), &given),
+        self.unknown_function(call, scope)
+    }
+
+    /// Returns the error for a call of a function that does not exist; that of an argument which has one.
+    fn unknown_function(&self, call: &FunctionCall, scope: &NameScope<'_>) -> SqlError {
+        match self.given_arguments(&call.arguments, scope) {
+            Ok(given) => self.no_routine(call, &given, CallStyle::Function, false),
             Err(error) => error,
         }
     }
@@ -53,7 +52,7 @@ impl Binder<'_> {
         match &call.name.parts[..] {
             [name] => Ok(name),
             [schema, name] if is_system(schema, name) => Ok(name),
-            [schema, own] => Err(self.foreign_function(schema, own, &call.arguments, scope)),
+            [schema, _] => Err(self.foreign_function(schema, call, scope)),
             _ => Err(SqlError::unsupported(format_args!("the function {}", call.name))),
         }
     }
@@ -74,6 +73,9 @@ impl Binder<'_> {
         }
         refuse!(call.is_variadic => "VARIADIC");
         let name = self.own_name(call, scope)?;
+        if call.arguments.iter().any(|argument| argument.name.is_some()) && !self.is_built_in(name) {
+            return Err(self.unknown_function(call, scope));
+        }
         if let Some(over) = &call.over {
             check_over(call, name)?;
             return self.window(call, name, over, scope);
@@ -130,10 +132,19 @@ impl Binder<'_> {
         no_function(name, &[])
     }
 
+    /// Returns true if a function of this name is built in.
+    fn is_built_in(&self, name: &str) -> bool {
+        has_own_binding(name)
+            || is_of_sequences(name)
+            || super::advisory::call_named(name).is_some()
+            || ops::said(name).is_some()
+            || ops::is_function(self.env.functions(), name)
+    }
+
     /// Binds the call of a function whose arguments are plain values.
     fn plain_call(&self, name: &str, arguments: Vec<Typed>) -> SqlResult<Typed> {
         match name {
-            "nextval" | "currval" | "setval" | "lastval" => self.sequence_call(name, arguments),
+            name if is_of_sequences(name) => self.sequence_call(name, arguments),
             _ => match (super::advisory::call_named(name), ops::said(name)) {
                 (Some(call), _) => self.advisory_call(name, call, arguments),
                 (None, Some(function)) if arguments.is_empty() => Ok(said(function)),
@@ -497,6 +508,11 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
         found |= depth == 0 && matches!(expr, Expr::Column(at) if AGGREGATES <= *at && *at < super::calls::WINDOWS);
     });
     found
+}
+
+/// True for the name of a function of sequences.
+fn is_of_sequences(name: &str) -> bool {
+    matches!(name, "nextval" | "currval" | "setval" | "lastval")
 }
 
 /// True if a column is the placeholder of an aggregate.

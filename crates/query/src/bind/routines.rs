@@ -173,7 +173,7 @@ impl Binder<'_> {
     }
 
     /// Binds the arguments, also those with names.
-    fn given_arguments(&self, arguments: &[Argument], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
+    pub(super) fn given_arguments(&self, arguments: &[Argument], scope: &NameScope<'_>) -> SqlResult<Vec<Typed>> {
         arguments.iter().map(|argument| self.expr(&argument.value, scope)).collect()
     }
 
@@ -197,7 +197,13 @@ impl Binder<'_> {
     }
 
     /// Returns the error for a call that no routine fits, or several fit equally.
-    fn no_routine(&self, call: &FunctionCall, given: &[Typed], style: CallStyle, has_several: bool) -> SqlError {
+    pub(super) fn no_routine(
+        &self,
+        call: &FunctionCall,
+        given: &[Typed],
+        style: CallStyle,
+        has_several: bool,
+    ) -> SqlError {
         let word = if style == CallStyle::Procedure { "procedure" } else { "function" };
         let written = format!("{word} {}", signature(call, given));
         let error = match has_several {
@@ -354,11 +360,12 @@ fn candidate<'c>(routine: &'c Arc<Routine>, call: &FunctionCall, style: CallStyl
     let is_variadic = parameters.last().is_some_and(|last| last.mode == catalog::ParameterMode::Variadic);
     let mut declared = vec![Kind::Unknown; count];
     let mut sources = vec![ArgumentSource::Default; parameters.len()];
-    // Arguments from the last parameter on form its array, unless the call passes the array itself.
-    let rest = last.filter(|last| is_variadic && !call.is_variadic && positional == count && *last < count);
-    if call.is_variadic && !is_variadic {
+    // The elements of a variadic array have no names, so a call with names must pass the array itself.
+    if call.is_variadic != is_variadic && (call.is_variadic || positional < count) {
         return None;
     }
+    // Arguments from the last parameter on form its array, unless the call passes the array itself.
+    let rest = last.filter(|last| is_variadic && !call.is_variadic && *last < count);
     for (at, argument) in call.arguments.iter().enumerate() {
         let place = match (&argument.name, rest) {
             (None, Some(rest)) if rest <= at => {

@@ -352,7 +352,7 @@ impl Binder<'_> {
         match &call.name.parts[..] {
             [name] => Ok(name.to_string()),
             [schema, name] if is_system(schema, name) => Ok(name.to_string()),
-            [schema, own] => Err(self.foreign_function(schema, own, &call.arguments, scope)),
+            [schema, _] => Err(self.foreign_function(schema, call, scope)),
             _ => Err(SqlError::unsupported("this function in FROM")),
         }
     }

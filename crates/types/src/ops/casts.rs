@@ -342,7 +342,7 @@ by_element!(
 /// Returns the cast of [`find_cast`] by way of text.
 fn by_text(from: Kind, to: Kind) -> Option<(CastContext, CastEval)> {
     let is_string = |kind: Kind| kind.category() == 'S';
-    if from == to || matches!(from, Kind::Void) || matches!(to, Kind::Void | Kind::Unknown) {
+    if from == to || matches!(to, Kind::Void | Kind::Unknown) {
         return None;
     }
     if from == Kind::Unknown {
