@@ -212,10 +212,15 @@ impl Env {
     }
 }
 
-/// Settings that decide about rights, about what a transaction may do, and about results. Statements of a body run with
-/// those of the calling statement.
+/// Setting that holds the name of the session user.
+pub(crate) const SESSION_USER: &str = "session_authorization";
+/// Setting that holds the name of the current role.
+pub(crate) const ROLE: &str = "role";
+
+/// Settings that decide about rights and about results, besides the characteristics of transactions. Statements of a
+/// body run with those of the calling statement.
 const OF_STATEMENT: [&str; 7] =
-    ["role", "session_authorization", "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output"];
+    [ROLE, SESSION_USER, "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output"];
 
 impl Env {
     /// Checks that no statement of a body comes after `set_config` of a setting that it should run with: the setting
@@ -277,7 +282,7 @@ impl CallContext for Env {
 
     fn ask(&self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<String> {
         let shown = self.settings.would_show(name, value)?;
-        if self.is_definer && ["role", "session_authorization"].iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        if self.is_definer && [ROLE, SESSION_USER].iter().any(|own| own.eq_ignore_ascii_case(name)) {
             let message = format!("cannot set parameter \"{}\" within security-definer function", name.to_lowercase());
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }

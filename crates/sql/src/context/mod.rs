@@ -16,7 +16,7 @@ pub(crate) use code::{
     InstancePlace, ModuleCode, PlannedTable, SessionCode, check_notices, no_artifact, no_cursor, no_handle, no_module,
     notice_bytes,
 };
-pub(crate) use env::Env;
+pub(crate) use env::{Env, ROLE, SESSION_USER};
 pub(crate) use kept::with_kept;
 pub(crate) use names::{ListedPortal, ListedStatement, SessionObjects};
 pub(crate) use planned::{PlannedRoutine, tenant_of};

@@ -8,6 +8,7 @@
 
 use super::run::{RunNeeds, RunOutcome};
 use super::{BoundStatement, Parked, Session, read_only};
+use crate::context::{ROLE, SESSION_USER};
 use crate::ddl::owned::check_unused;
 use catalog::acl::Privileges;
 use catalog::rights::{RelationNeed, Rights, role_named};
@@ -16,9 +17,6 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Names of the settings that hold the names of roles.
-const SESSION_USER: &str = "session_authorization";
-const ROLE: &str = "role";
 /// Value of the second for the session user itself.
 const NONE: &str = "none";
 

@@ -670,15 +670,8 @@ impl Session {
                 done("SET")
             }
             Action::Set { name, value, is_local } => {
-                if let Some(value) = value
-                    && let Some(name) = settings::of_transaction(name)
-                {
-                    self.open_implicit();
-                    self.set_modes(&[(name, value.as_str())])?;
-                    return done("SET");
-                }
-                self.check_role_setting(name, value.as_deref())?;
                 if *is_local && self.block == TransactionBlock::None && !self.has_several {
+                    self.check_role_setting(name, value.as_deref())?;
                     // The value is checked all the same.
                     self.settings.clone().set(name, value.as_deref(), true)?;
                     self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");

@@ -6,7 +6,7 @@ use super::action::Action;
 use super::cursors::{Declare, Fetch};
 use super::define::AnalysedStatement;
 use super::{BoundStatement, Session, Statement, Step};
-use crate::context::Env;
+use crate::context::{Env, SESSION_USER};
 use query::bind::Binder;
 use query::plan::ColumnInfo;
 use query::plan::Expr;
@@ -202,8 +202,8 @@ impl Session {
                 self.close_cursor(None)?;
                 self.settings.reset_all();
                 // A setting that stays is not reported to the client.
-                if self.settings.show("session_authorization")? != self.user {
-                    self.set_setting("session_authorization", None, false)?;
+                if self.settings.show(SESSION_USER)? != self.user {
+                    self.set_setting(SESSION_USER, None, false)?;
                 }
                 self.numbers.forget();
                 self.advised.unlock_all();

@@ -304,13 +304,7 @@ impl Session {
                     if self.is_parked {
                         continue;
                     }
-                    if let Some(own) = settings::of_transaction(&name) {
-                        let shown = self.settings.would_show(own, value.as_deref())?;
-                        self.set_modes(&[(own, &shown)])?;
-                    } else {
-                        self.check_role_setting(&name, value.as_deref())?;
-                        self.set_setting(&name, value.as_deref(), is_local)?;
-                    }
+                    self.set_setting(&name, value.as_deref(), is_local)?;
                 }
                 Ok(step)
             }

@@ -5,6 +5,7 @@
 
 use super::server::ServerSettings;
 use super::{Database, Portal, Session, TransactionBlock, queries};
+use crate::context::ROLE;
 use settings::priority;
 use settings::roles::Roles;
 use settings::roles::change::{Changed, RoleChange};
@@ -219,8 +220,17 @@ impl Session {
         }
     }
 
-    /// Runs `SET`.
+    /// Sets a parameter, for the session or the transaction; `None` stands for the default. Characteristics of
+    /// transactions are always set for the transaction.
+    ///
+    /// # Errors
+    /// Those of `SET`, and of `SET TRANSACTION` for characteristics.
     pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
+        if let Some(own) = settings::of_transaction(name) {
+            let shown = self.settings.would_show(own, value)?;
+            return self.set_modes(&[(own, &shown)]);
+        }
+        self.check_role_setting(name, value)?;
         if is_local && self.engine.is_open() && name.eq_ignore_ascii_case("overtake.priority") {
             let message = "SET LOCAL overtake.priority must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
@@ -228,7 +238,7 @@ impl Session {
         self.settings.set(name, value, is_local)?;
         // Another session user begins as itself.
         if Session::ends_role(name) {
-            self.settings.set("role", None, is_local)?;
+            self.settings.set(ROLE, None, is_local)?;
         }
         Ok(())
     }
