@@ -238,6 +238,18 @@ fn clients_are_sent_the_messages_that_they_want() {
     }
 }
 
+/// Goal: a signal to nobody is told, though the statement succeeds.
+#[test]
+fn a_signal_to_an_unknown_process_is_warned_of() {
+    let mut client = Client::new();
+    for function in ["pg_cancel_backend", "pg_terminate_backend"] {
+        client.run(&format!("select {function}(999999)")).unwrap();
+        let notices = client.0.take_notices();
+        let sent: Vec<(&str, &str)> = notices.iter().map(|(severity, notice)| (*severity, notice.message())).collect();
+        assert_eq!(sent, [("WARNING", "PID 999999 is not a PostgreSQL backend process")]);
+    }
+}
+
 /// Goal: errors have PostgreSQL's message and position, which a client shows.
 #[test]
 fn errors_say_what_postgresql_says() {

@@ -501,7 +501,9 @@ impl RoleChanger<'_> {
                 return Err(denied("must be superuser to alter superusers"));
             }
             (Some(before), name) if name != Some(self.user) => self.may_change(before, "permission denied")?,
-            (None, _) if !own.is_superuser => return Err(denied("must be owner of database").at(1)),
+            (None, _) if !own.is_superuser => {
+                return Err(denied(&format!("must be owner of database {}", self.database)).at(1));
+            }
             _ => {}
         }
         let changed = match setting {

@@ -2,8 +2,8 @@
 
 use super::grant::{ResolvedChange, invalid, no_schema};
 use super::{Ddl, DdlResult};
-use catalog::DefaultRights;
 use catalog::acl::{Acl, AclKind};
+use catalog::{DefaultRights, DefaultRightsKey};
 use statement::error::{SqlError, SqlResult, SqlState};
 use syntax::ast::{DefaultPrivileges, GrantKind};
 
@@ -42,22 +42,26 @@ impl Ddl<'_> {
 
     fn set_default_of(&mut self, role: u32, schema: u32, kind: AclKind, change: &ResolvedChange) -> SqlResult<()> {
         let Some(roles) = self.roles() else { return Ok(()) };
-        // What is for one schema is granted in addition to what is for all.
-        let built_in = if schema == 0 { Acl::default_of(kind, role) } else { Acl::default() };
         let key = (role, schema, kind);
         let before = self.state.default_right(key).cloned();
-        let mut list = before.as_ref().map_or_else(|| built_in.clone(), |rights| rights.list.clone());
+        let mut list = before.as_ref().map_or_else(|| built_in_of(key), |rights| rights.list.clone());
         change.apply(&mut list, change.privileges.unwrap_or_else(|| kind.all()), role, role, roles)?;
-        let rights = match list.is_same(&built_in) {
-            true => None,
-            false => {
-                let oid = before.map_or_else(|| self.catalog.oid(), |rights| Ok(rights.oid))?;
-                Some(DefaultRights { oid, list: list.sorted() })
-            }
-        };
-        self.state.set_default_rights(key, rights);
+        let oid = before.map_or_else(|| self.catalog.oid(), |rights| Ok(rights.oid))?;
+        self.put_default_rights(key, DefaultRights { oid, list: list.sorted() });
         Ok(())
     }
+
+    /// Stores default privileges, unless they are those that a role has without them.
+    pub(super) fn put_default_rights(&mut self, key: DefaultRightsKey, rights: DefaultRights) {
+        let is_needed = !rights.list.is_same(&built_in_of(key));
+        self.state.set_default_rights(key, is_needed.then_some(rights));
+    }
+}
+
+/// Returns the privileges of new objects for which nothing is stored.
+fn built_in_of((role, schema, kind): DefaultRightsKey) -> Acl {
+    // What is for one schema is granted in addition to what is for all.
+    if schema == 0 { Acl::default_of(kind, role) } else { Acl::default() }
 }
 
 fn kind_of(kind: GrantKind) -> (AclKind, &'static str) {

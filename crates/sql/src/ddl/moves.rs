@@ -1,5 +1,6 @@
 //! `SET SCHEMA`: moves a relation into another schema, with everything that belongs to it.
 
+use super::grant::no_schema;
 use super::renames::RenamedObject;
 use super::{Ddl, DdlResult, altering};
 use catalog::{Relation, Sequence, TableInfo, ViewInfo};
@@ -18,12 +19,25 @@ impl Ddl<'_> {
         Ok(altering(*kind).into())
     }
 
-    fn set_schema(&mut self, relation: &Relation, name: &str) -> SqlResult<()> {
-        let Some(schema) = self.state.schema(name) else {
-            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist")));
-        };
+    /// Returns the OID of the schema to which an object is to be moved.
+    ///
+    /// # Errors
+    /// `3F000`; `42501`; `0A000` for the schemas of temporary objects and of the system.
+    pub(super) fn schema_to_move_to(&self, name: &str) -> SqlResult<u32> {
+        if name == "pg_temp" {
+            let message = "cannot move objects into or out of temporary schemas";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        if catalog::system::is_schema(name) {
+            return Err(SqlError::unsupported(format_args!("to move objects into schema {name}")));
+        }
+        let schema = self.state.schema(name).ok_or_else(|| no_schema(name))?;
         self.check_create(schema)?;
-        let schema = schema.oid;
+        Ok(schema.oid)
+    }
+
+    fn set_schema(&mut self, relation: &Relation, name: &str) -> SqlResult<()> {
+        let schema = self.schema_to_move_to(name)?;
         if let Relation::Sequence(sequence) = relation
             && let Some(table) = sequence.owned_by.and_then(|(table, _)| self.state.table_numbered(table))
         {

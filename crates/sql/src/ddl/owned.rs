@@ -104,7 +104,7 @@ impl Ddl<'_> {
                 self.state.set_default_rights(key, None);
             } else if rights.list.names(role) {
                 rights.list = rights.list.without(role, key.0);
-                self.state.set_default_rights(key, Some(rights));
+                self.put_default_rights(key, rights);
             }
         }
     }

@@ -39,7 +39,7 @@ impl Ddl<'_> {
                 owner.map_or(Ok(()), |owner| self.own_routine_by(&routine, owner))?;
             }
             RoutineAction::SetSchema(to) => {
-                let schema = self.schema_for_routine(to)?;
+                let schema = self.schema_to_move_to(to)?;
                 if schema != routine.schema {
                     is_own(self)?;
                     self.move_routine(&routine, schema)?;
@@ -105,15 +105,6 @@ impl Ddl<'_> {
             Some(schema) => self.check_create_as(schema, owner),
             None => Ok(()),
         }
-    }
-
-    /// Returns the OID of the schema to which a routine is to be moved.
-    fn schema_for_routine(&self, to: &str) -> SqlResult<u32> {
-        let Some(schema) = self.state.schema(to) else {
-            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{to}\" does not exist")));
-        };
-        self.check_create(schema)?;
-        Ok(schema.oid)
     }
 
     fn move_routine(&mut self, old: &Routine, schema: u32) -> SqlResult<()> {

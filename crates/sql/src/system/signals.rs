@@ -5,6 +5,7 @@
 
 use super::functions::{integer, line, session, snapshot};
 use catalog::rights::role_named;
+use procs::NoticeLevel;
 use settings::roles::SIGNAL_BACKEND;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::outcome::Signal;
@@ -15,8 +16,12 @@ use types::ops::{CallContext, Function};
 fn signal(args: &[Datum], env: &dyn CallContext, signal: Signal) -> SqlResult<Datum> {
     let snapshot = snapshot(env)?;
     let pid = integer(args.first())? as i32;
-    let Some(provider) = &snapshot.provider else { return Ok(Datum::Bool(false)) };
-    let Some(whose) = provider.role_of(pid) else { return Ok(Datum::Bool(false)) };
+    let provider = snapshot.provider.as_ref();
+    let Some((provider, whose)) = provider.and_then(|provider| Some((provider, provider.role_of(pid)?))) else {
+        let message = format!("PID {pid} is not a PostgreSQL backend process");
+        session(env)?.code.notice(NoticeLevel::Warning, &message)?;
+        return Ok(Datum::Bool(false));
+    };
     let is_superuser = |name: &str| snapshot.roles.get(name).is_some_and(|role| role.is_superuser);
     let what = match signal {
         Signal::Cancel => "cancel",
