@@ -411,7 +411,8 @@ fn notes(report: &mut Report, arguments: &GlassArguments, (server_cpu, client_cp
     );
     report.note(
         "Stages are those of docs/stages.md that are work. Outside: processor time of the server that no stage has; \
-         the bars add it to unattributed. Overtake has no log yet; PostgreSQL runs with synchronous_commit off.",
+         the bars add it to unattributed. A worker on the server's processor runs within the call that wakes it; that \
+         time is booked to the workers, not to the crossing. Overtake has no log yet; PostgreSQL runs with synchronous_commit off.",
     );
 }
 

@@ -192,7 +192,14 @@ fn stages(figures: &Figures) -> PageTable {
     for (key, work, rung) in rungs.chain(points) {
         let of = |what: &str| figures.get(&format!("{key}.{}.{what}", rung.key)).copied();
         let Some(all) = of("cpu_us") else { continue };
-        let sum = |stages: &[&str]| stages.iter().filter_map(|stage| of(&format!("stage.{stage}_us"))).sum::<f64>();
+        // Where workers run within the call that wakes them, that time is theirs: it is no part of the crossing.
+        let theirs = of("stage.outside_us").map_or(0.0, |outside| (-outside).max(0.0));
+        let of_stage = |stage: &&str| match (*stage, of(&format!("stage.{stage}_us"))) {
+            ("crossing", us) => us.map(|us| us - theirs),
+            ("outside", us) => us.map(|us| us + theirs),
+            (_, us) => us,
+        };
+        let sum = |stages: &[&str]| stages.iter().filter_map(of_stage).sum::<f64>();
         let mut row = vec![format!("{work}, {}", rung.title)];
         row.extend(COLUMNS.map(|(_, stages)| number(sum(stages))));
         row.extend([cell(of("worker_us")), number(all)]);
@@ -263,8 +270,11 @@ fn urgent(figures: &Figures) -> PageTable {
 
 fn over_xdp(figures: &Figures) -> PageTable {
     let mut table = PageTable::new(&["", "per s", "p99", "server's calls", "clients' calls", "both, times TCP"]);
-    for clients in xdp::CLIENTS {
-        let of = |key: &str, what: &str| figures.get(&format!("glass.xdp.{clients}.{key}.{what}")).copied();
+    let of_clients =
+        |clients: u32| (clients.to_string(), format!("{clients} clients").replace("1 clients", "1 client"));
+    let with_loss = (xdp::LOSS.to_owned(), xdp::loss_title());
+    for (part, clients) in xdp::CLIENTS.map(of_clients).into_iter().chain([with_loss]) {
+        let of = |key: &str, what: &str| figures.get(&format!("glass.xdp.{part}.{key}.{what}")).copied();
         let calls = |key| Some(of(key, "calls_us")? + of(key, "client_calls_us")?);
         let tcp = calls(xdp::SIDES[0].0);
         for (key, title) in xdp::SIDES {
@@ -272,8 +282,7 @@ fn over_xdp(figures: &Figures) -> PageTable {
                 ["per_s", "p99_us", "calls_us", "client_calls_us"].map(|what| of(key, what));
             let values = [per_s, p99, server, client, calls(key).zip(tcp).map(|(calls, tcp)| calls / tcp)];
             if values.iter().any(Option::is_some) {
-                let title = format!("{clients} clients: {title}").replace("1 clients", "1 client");
-                table.rows.push(std::iter::once(title).chain(values.map(cell)).collect());
+                table.rows.push(std::iter::once(format!("{clients}: {title}")).chain(values.map(cell)).collect());
             }
         }
     }

@@ -78,7 +78,7 @@ impl<'a> Row<'a> {
         if !self.target.is_overtake() {
             return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.cpu_us()];
         }
-        let sum = |stages: &[&str]| stages.iter().map(|stage| self.stage_us(stage)).sum::<f64>();
+        let sum = |stages: &[&str]| stages.iter().map(|stage| self.own_us(stage)).sum::<f64>();
         let attributed = [
             sum(&["network_read", "network_write"]),
             sum(&["decode", "encode"]),
@@ -90,6 +90,13 @@ impl<'a> Row<'a> {
         let [network, codec, plan, run, crossing, workers] = attributed;
         let rest = (self.cpu_us() - attributed.iter().sum::<f64>()).max(0.0);
         [network, codec, plan, run, crossing, workers, rest, 0.0]
+    }
+
+    /// Returns the time of a stage that is the server's own. A worker on the server's processor runs within the call that
+    /// wakes it, which is part of the stage `crossing`; that time is the worker's.
+    fn own_us(&self, stage: &str) -> f64 {
+        let us = self.stage_us(stage);
+        if stage == "crossing" { us + self.outside_us().min(0.0) } else { us }
     }
 
     fn workers_us(&self) -> f64 {
@@ -200,8 +207,8 @@ fn stages(title: &str, rows: &[Row<'_>]) -> TextTable {
     ];
     let mut table = TextTable::new(format!("{title}: Overtake's stages, µs per transaction"), &header);
     for row in rows.iter().filter(|row| row.target.is_overtake()) {
-        let stages = STAGES.map(|stage| number(row.stage_us(stage)));
-        let ends = [row.outside_us(), row.workers_us(), row.cpu_us()].map(number);
+        let stages = STAGES.map(|stage| number(row.own_us(stage)));
+        let ends = [row.outside_us().max(0.0), row.workers_us(), row.cpu_us()].map(number);
         table.row([row.rung.title.to_owned()].into_iter().chain(stages).chain(ends));
     }
     table

@@ -8,11 +8,15 @@ use crate::wire::processes::ProcessorTime;
 use crate::wire::servers::MeasuredServer;
 use anyhow::{Context, bail};
 use procs_worker::own_group;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 /// Begin of the names of groups.
 const PREFIX: &str = "overtake-bench-";
+/// Number of times that a busy group is tried to be removed, and the time between two tries.
+const REMOVALS_MAX: u32 = 100;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 /// Name of the clients' group, beside the keys of servers.
 const CLIENTS: &str = "clients";
 /// Looks for processes that have been started meanwhile.
@@ -217,11 +221,17 @@ impl Folders {
     fn remove(&self) {
         for folder in self.each() {
             let outside = folder.parent().map(|parent| parent.join("cgroup.procs")).unwrap_or_default();
-            for pid in fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default().lines() {
-                // A process that has ended meanwhile is out.
-                let _ = fs::write(&outside, pid);
+            // Processes start others meanwhile, and one that ends stays for a moment.
+            for _ in 0..REMOVALS_MAX {
+                for pid in fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default().lines() {
+                    // A process that has ended meanwhile is out.
+                    let _ = fs::write(&outside, pid);
+                }
+                match fs::remove_dir(folder) {
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(REMOVAL_PAUSE),
+                    Ok(()) | Err(_) => break,
+                }
             }
-            let _ = fs::remove_dir(folder);
         }
     }
 }

@@ -31,6 +31,13 @@ const GOAL_CLIENTS: u32 = 64;
 const LOSS_CLIENTS: u32 = 64;
 const LOST_ONE_IN: u32 = 100;
 const MTU: usize = 1500;
+/// Part of the names of figures with loss.
+pub const LOSS: &str = "loss";
+
+/// Returns the title of the rows with loss.
+pub fn loss_title() -> String {
+    format!("{LOSS_CLIENTS} clients, one packet in {LOST_ONE_IN} is lost")
+}
 
 /// Server with its networks, and clients of one kind.
 struct Side {
@@ -147,8 +154,7 @@ fn within(report: &mut Report, processors: Processors, rounds: u32, round: Round
     match losses {
         Ok(losses) => {
             let figures = turns(&sides[..2], rounds, Round { clients: LOSS_CLIENTS, ..round }, stop)?;
-            let title = format!("{LOSS_CLIENTS} clients, one packet in {LOST_ONE_IN} is lost");
-            fill(report, &mut table, ("loss", &title), &figures);
+            fill(report, &mut table, (LOSS, &loss_title()), &figures);
             drop(losses);
         }
         Err(error) => report.note(format!("Not shown: AF_XDP with loss: {error}.")),
