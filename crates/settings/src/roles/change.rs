@@ -334,8 +334,12 @@ impl RoleChanger<'_> {
     }
 
     /// Returns the OID of a role that becomes the tenant of another. Tenants are of one level.
-    fn tenant(&self, role: &Role, name: &str) -> SqlResult<u32> {
+    fn tenant(&self, role: &Role, name: &str) -> SqlResult<Option<u32>> {
         let tenant = self.role(name)?;
+        if tenant.oid == role.oid {
+            // Every role is a tenant of its own, unless it belongs to another.
+            return Ok(None);
+        }
         let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         if tenant.tenant.is_some() {
             return invalid(format!("role \"{name}\" belongs to another tenant"));
@@ -343,7 +347,7 @@ impl RoleChanger<'_> {
         if role.oid != 0 && self.roles.all().iter().any(|(_, other)| other.tenant == Some(role.oid)) {
             return invalid("a role that is the tenant of others cannot belong to one".to_owned());
         }
-        Ok(tenant.oid)
+        Ok(Some(tenant.oid))
     }
 
     /// Fails if a role that stays belongs to the tenant of one that is dropped.
@@ -459,7 +463,7 @@ impl RoleChanger<'_> {
                 }
                 RoleOptionChange::Tenant(None) => role.tenant = None,
                 RoleOptionChange::Tenant(Some(name)) => {
-                    role.tenant = Some(self.tenant(&role, name)?);
+                    role.tenant = self.tenant(&role, name)?;
                 }
             }
         }
