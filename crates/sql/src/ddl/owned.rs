@@ -44,7 +44,7 @@ impl Ddl<'_> {
             let routines: Vec<_> = self.state.routines().filter(|one| one.schema == schema.oid).cloned().collect();
             for routine in routines {
                 if routine.owner != role && !cascades {
-                    let shown = format!("{} {}", routine.kind.word(), self.shown_routine(&routine));
+                    let shown = format!("function {}", self.shown_routine(&routine));
                     doomed.depends(shown, &format!("schema {}", schema.name));
                 }
                 doomed.add_routine(routine);
@@ -240,7 +240,8 @@ fn described(state: &CatalogState, snapshot: &CatalogSnapshot, oid: u32, column:
     }
     if let Some(routine) = state.routine_numbered(oid) {
         let name = crate::system::shown_routine(state, &snapshot.path, routine);
-        return Some(format!("{} {name}", routine.kind.word()));
+        // PostgreSQL describes procedures so, too.
+        return Some(format!("function {name}"));
     }
     if let Some(module) = state.modules().find(|module| module.oid == oid) {
         return Some(format!("module {}", module.name));

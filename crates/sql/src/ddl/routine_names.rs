@@ -1,8 +1,10 @@
 //! Lookup of routines that statements name: PostgreSQL's `LookupFuncWithArgs`.
 
 use super::Ddl;
+use super::grant::no_schema;
 use super::routine_parameters::mode_of;
 use super::routine_types::{DeclaredType, written};
+use catalog::acl::Privileges;
 use catalog::{Routine, RoutineKind};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
@@ -105,6 +107,17 @@ impl Ddl<'_> {
         Ok(RoutinePlace { schema: qualified.schema, name: qualified.name })
     }
 
+    /// Checks that the current role may look up a name in the schema that is written.
+    ///
+    /// # Errors
+    /// `42501`
+    fn check_place(&self, place: &RoutinePlace) -> SqlResult<()> {
+        match (&place.schema, self.rights()) {
+            (Some(schema), Some(rights)) => rights.check_schema(schema, Privileges::USAGE),
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
     fn has_schema(&self, name: &str) -> bool {
         self.state.schema(name).is_some() || catalog::system::is_schema(name)
     }
@@ -112,8 +125,9 @@ impl Ddl<'_> {
     fn routine_found(&mut self, word: RoutineWord, name: &RoutineName) -> SqlResult<Option<NamedRoutine>> {
         let qualified = self.routine_place(name)?;
         if let Some(schema) = qualified.schema.as_ref().filter(|schema| !self.has_schema(schema)) {
-            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")));
+            return Err(no_schema(schema));
         }
+        self.check_place(&qualified)?;
         match &name.parameters {
             None => self.only_routine(word, name, &qualified),
             Some(parameters) => self.routine_with(word, name, parameters, &qualified),

@@ -4,6 +4,7 @@
 
 use super::{definitions, pg_type, reg, routines, text};
 use crate::context::Env;
+use catalog::rights::role_named;
 use catalog::{CatalogSnapshot, Relation, Routine};
 use locked::Locked;
 use statement::error::{SqlError, SqlResult, SqlState};
@@ -136,7 +137,9 @@ fn serial_sequence(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 
 /// Returns the OID of a named relation, or NULL if it does not exist.
 fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
-    match reg::relation_number(snapshot(env)?, words(&args[0])?) {
+    let (snapshot, name) = (snapshot(env)?, words(&args[0])?);
+    reg::check_usage(snapshot, role_named(&snapshot.roles, env.user()), name)?;
+    match reg::relation_number(snapshot, name) {
         Ok(number) => Ok(Datum::Oid(number)),
         Err(error) if error.state() == SqlState::UNDEFINED_TABLE => Ok(Datum::Null),
         Err(error) => Err(error),
@@ -146,6 +149,7 @@ fn relation_or_null(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 fn named_or_null(kind: Kind, args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
     match types::text::input(words(&args[0])?, kind.into(), env.forms()) {
         Ok(number) => Ok(number),
+        Err(error) if error.state() == SqlState::INSUFFICIENT_PRIVILEGE => Err(error),
         Err(error) if matches!(error.state().class(), "42" | "3F") => Ok(Datum::Null),
         Err(error) => Err(error),
     }

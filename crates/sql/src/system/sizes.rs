@@ -8,7 +8,7 @@ use super::text;
 use catalog::{CatalogSnapshot, IndexInfo, Relation, TableInfo};
 use statement::error::{SqlError, SqlResult, SqlState};
 use types::datum::Datum;
-use types::ops::get::{int, text as words};
+use types::ops::get::{int, numeric, text as words};
 use types::ops::{CallContext, Function};
 use types::{Kind, SqlType};
 
@@ -115,9 +115,9 @@ fn of_tablespace(args: &[Datum], env: &dyn CallContext) -> SqlResult<Datum> {
 }
 
 /// Formats bytes in a readable unit, as PostgreSQL rounds them.
-fn pretty(bytes: i64) -> String {
+fn pretty(bytes: i128) -> String {
     // Name, limit, true if rounded from half units, and the unit's bits.
-    const UNITS: [(&str, u64, bool, u32); 6] = [
+    const UNITS: [(&str, u128, bool, u32); 6] = [
         ("bytes", 10 * 1024, false, 0),
         ("kB", 20 * 1024 - 1, true, 10),
         ("MB", 20 * 1024 - 1, true, 20),
@@ -141,8 +141,22 @@ fn pretty(bytes: i64) -> String {
     format!("{bytes} bytes")
 }
 
+/// Formats a number of bytes that may have a fraction: small ones are shown as they are.
+fn pretty_numeric(args: &[Datum], _: &dyn CallContext) -> SqlResult<Datum> {
+    const WHOLE_FROM: f64 = 10_240.0;
+    let size = numeric(&args[0])?;
+    Ok(text(if !size.is_finite() {
+        format!("{size} PB")
+    } else if size.abs().to_f64() < WHOLE_FROM {
+        format!("{size} bytes")
+    } else {
+        let whole = size.trunc(0).to_i128();
+        pretty(whole.ok_or_else(|| SqlError::unsupported("pg_size_pretty of a number of more than 38 digits"))?)
+    }))
+}
+
 pub(super) fn functions() -> Vec<Function> {
-    use Kind::{Int8, Name, Oid, Regclass, Text};
+    use Kind::{Int8, Name, Numeric, Oid, Regclass, Text};
     vec![
         line("pg_relation_size", &[Regclass], Int8, |a, env| of(RelationPart::Own, a, env)),
         line("pg_relation_size", &[Regclass, Text], Int8, of_fork),
@@ -153,6 +167,7 @@ pub(super) fn functions() -> Vec<Function> {
         line("pg_database_size", &[Name], Int8, of_database),
         line("pg_tablespace_size", &[Oid], Int8, of_tablespace),
         line("pg_tablespace_size", &[Name], Int8, of_tablespace),
-        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(pretty(int(&a[0])?)))),
+        line("pg_size_pretty", &[Int8], Text, |a, _| Ok(text(pretty(int(&a[0])?.into())))),
+        line("pg_size_pretty", &[Numeric], Text, pretty_numeric),
     ]
 }
