@@ -50,10 +50,12 @@ struct ExplainedPath {
     path: &'static str,
     plan: ExplainNode,
     row_budget: Option<u64>,
+    /// Reason why a query of many rows is not analytics.
+    reason: Option<String>,
 }
 
 fn by_rows(plan: ExplainNode) -> ExplainedPath {
-    ExplainedPath { path: ROW, plan, row_budget: None }
+    ExplainedPath { path: ROW, plan, row_budget: None, reason: None }
 }
 
 /// Names of the paths, as in `overtake.path`.
@@ -106,10 +108,10 @@ impl Session {
             }
             analysed = Some(explaining);
         }
-        let ExplainedPath { path, plan, row_budget } = match analysed.as_mut().and_then(|one| one.report.take()) {
+        let ExplainedPath { path, plan, row_budget, reason } = match analysed.as_mut().and_then(|one| one.report.take()) {
             Some(report) => {
                 facts.extend(of_report(&report));
-                ExplainedPath { path: ANALYTICS, plan: report.plan, row_budget: None }
+                ExplainedPath { path: ANALYTICS, plan: report.plan, row_budget: None, reason: None }
             }
             None => self.operators(statement, values, analysed.as_ref().map(|explaining| &*explaining.probe))?,
         };
@@ -118,6 +120,7 @@ impl Session {
             0..0,
             row_budget.filter(|_| !options.analyze).map(|rows| fact("Row Budget", FactValue::Count(rows))),
         );
+        facts.splice(0..0, reason.map(|reason| fact("Path Reason", FactValue::Text(reason))));
         facts.insert(0, fact("Path", FactValue::Text(path.to_owned())));
         let ms = |time: Duration| FactValue::Ms(time.as_secs_f64() * 1e3);
         if options.summary() {
@@ -155,11 +158,12 @@ impl Session {
             Action::Query(query) => {
                 let is_large = probe.is_none() && self.goes_to_analytics(statement, query)?;
                 match if is_large { self.analytics_operators(statement, query, values) } else { Ok(None) } {
-                    Ok(Some(plan)) => Ok(ExplainedPath { path: ANALYTICS, plan, row_budget: None }),
+                    Ok(Some(plan)) => Ok(ExplainedPath { path: ANALYTICS, plan, row_budget: None, reason: None }),
                     Ok(None) => {
                         let row_budget = self.row_budget(statement, query)?;
                         let plan = self.by_explainer(probe, |explainer| explainer.query(&query.rows))?;
-                        Ok(ExplainedPath { path: ROW, plan, row_budget })
+                        let reason = self.why_by_rows(statement, query);
+                        Ok(ExplainedPath { path: ROW, plan, row_budget, reason })
                     }
                     Err(error) => Err(error),
                 }

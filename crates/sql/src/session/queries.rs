@@ -312,6 +312,22 @@ impl Session {
         Ok(if SCAN_ROWS_MAX < rows { QueryPath::Large } else { QueryPath::Small })
     }
 
+    /// Returns the reason why a query of many rows runs on the row path, if analytics cannot run it.
+    pub(super) fn why_by_rows(&self, statement: &Statement, query: &PlannedQuery) -> Option<String> {
+        let known = statement.known();
+        let reads = known.reads(&query.rows);
+        let rows: u64 = reads.scanned.iter().map(|table| table.rows_bound()).sum();
+        if self.path() == QueryPath::Row || self.database.analytics.is_none() || rows <= SCAN_ROWS_MAX {
+            return None;
+        }
+        let error = match (&reads.only_rows, known.plan.get()) {
+            (Some(part), _) => part.refusal(),
+            (None, Some(Err(error))) => error.clone(),
+            (None, Some(Ok(_)) | None) => return None,
+        };
+        Some(error.message().to_owned())
+    }
+
     /// Returns the snapshot of the next statement, for analytics; `None` if the statement must be bound again. An open
     /// transaction lends its own snapshot, and a SERIALIZABLE one notes all of these tables as read.
     pub(super) fn snapshot(
