@@ -118,6 +118,39 @@ impl Drop for Promise {
     }
 }
 
+/// Bytes of a mapping that the allocator does not know. They are among [`held_bytes`] until the value is dropped.
+///
+/// It may change in an urgent context: nothing here takes a lock.
+#[derive(Debug, Default)]
+pub struct HeldMapping(usize);
+
+impl HeldMapping {
+    /// Returns the number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.0
+    }
+
+    /// Counts this many bytes from now on. Returns false, and changes nothing, if more would not fit.
+    #[must_use]
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.0);
+        add(more as isize);
+        if 0 < more && !has_room(0) {
+            add(-(more as isize));
+            return false;
+        }
+        add(-(self.0.saturating_sub(bytes) as isize));
+        self.0 = bytes;
+        true
+    }
+}
+
+impl Drop for HeldMapping {
+    fn drop(&mut self) {
+        add(-(self.0 as isize));
+    }
+}
+
 /// Returns true if `more` bytes fit for work that frees memory when it is done: it may use the reserve.
 pub fn has_reserve(more: usize) -> bool {
     fits(more, reserve_bytes())

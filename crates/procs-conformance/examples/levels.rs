@@ -6,8 +6,8 @@
 
 use procs::native::NativeRuntime;
 use procs::{
-    Artifact, ArtifactKind, Availability, EngineCalls, Invocation, Limits, Manifest, NativeCall, NativeModule, Runtime,
-    TableHandle, Tenant, wire,
+    Artifact, ArtifactKind, Availability, CodeTenant, EngineCalls, Invocation, Limits, Manifest, NativeCall,
+    NativeModule, Runtime, TableHandle, Tenant, wire,
 };
 use procs_conformance::{ModelEngine, built, engine};
 use procs_wasm::{WasmConfig, WasmRuntime};
@@ -74,10 +74,11 @@ fn measure(name: &str, runtime: &dyn Runtime, artifact: &Artifact, entry: u16, e
         println!("{name:<12} missing: {reason}");
         return;
     }
-    let load = timed(5, || drop(runtime.load(artifact).expect("it loads"))).0;
-    let program = runtime.load(artifact).expect("it loads");
+    let tenant = CodeTenant::alone(Tenant(1));
+    let load = timed(5, || drop(runtime.load(artifact, &tenant).expect("it loads"))).0;
+    let program = runtime.load(artifact, &tenant).expect("it loads");
     for channel in runtime.level().channels() {
-        let open = || program.open(Tenant(1), *channel, &Limits::default()).expect("an instance");
+        let open = || program.open(&tenant, *channel, &Limits::default()).expect("an instance");
         let opened = timed(100, || drop(open()));
         let mut instance = open();
         let argument = [Datum::Int8(7)];

@@ -1,7 +1,7 @@
 //! Code at one level, over one channel; and the engine that the suite's module expects.
 
 use crate::model::{ModelEngine, ModelStatement, ModelTable};
-use procs::{Channel, Instance, Invocation, Level, Limits, Manifest, Program, Tenant};
+use procs::{Channel, CodeTenant, Instance, Invocation, Level, Limits, Manifest, Program, Tenant};
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::sync::Arc;
 use types::datum::Datum;
@@ -20,13 +20,16 @@ pub struct Subject {
     pub program: Arc<dyn Program>,
     /// Interface of the code.
     pub manifest: Arc<Manifest>,
+    /// Owner of its instances.
+    pub tenant: CodeTenant,
 }
 
 impl Subject {
     /// Creates a subject.
     pub fn new(level: Level, channel: Channel, program: &Arc<dyn Program>, manifest: &Arc<Manifest>) -> Subject {
         let name = format!("{level} over {channel}");
-        Subject { name, level, channel, program: Arc::clone(program), manifest: Arc::clone(manifest) }
+        let tenant = CodeTenant::alone(Tenant(10));
+        Subject { name, level, channel, program: Arc::clone(program), manifest: Arc::clone(manifest), tenant }
     }
 
     /// Creates an instance.
@@ -34,7 +37,7 @@ impl Subject {
     /// # Errors
     /// Those of the level.
     pub fn open(&self, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        self.program.open(Tenant(10), self.channel, limits)
+        self.program.open(&self.tenant, self.channel, limits)
     }
 
     /// Runs an entry in an instance. Each row has a single argument.

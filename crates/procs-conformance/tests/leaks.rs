@@ -2,7 +2,7 @@
 //! at any step of its life, while another one runs invocations; then descriptors, mappings, threads, processes and
 //! control groups of this process are those from before.
 
-use procs::{Artifact, Availability, Level, Limits, Manifest};
+use procs::{Artifact, Availability, CodeTenant, Level, Limits, Manifest, Tenant};
 use procs_conformance::{Subject, built, engine};
 use procs_worker::WorkerConfig;
 use rustix::process::{Pid, Signal, kill_process};
@@ -143,7 +143,7 @@ fn main() {
             continue;
         }
         let artifact = Artifact::new(runtime.level().artifact(), code.executable.as_slice());
-        let program = runtime.load(&artifact).expect("an executable");
+        let program = runtime.load(&artifact, &CodeTenant::alone(Tenant(10))).expect("an executable");
         for channel in runtime.level().channels() {
             let subject = Subject::new(runtime.level(), *channel, &program, &manifest);
             let run = || {

@@ -6,12 +6,11 @@ use crate::faults;
 use crate::lent;
 use crate::module::{STACK_BYTES, WasmCode};
 use crate::state::{self, StoreState};
-use crate::tenants::TenantPlace;
 use crate::ticker::LentTicking;
 use procs::ends::{self, Deadline};
 use procs::format::garbled;
 use procs::wire::{self, AREA_BYTES};
-use procs::{EngineCalls, Instance, Invocation, Limits};
+use procs::{EngineCalls, Instance, InstanceShare, Invocation, Limits};
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::stack;
 use std::sync::Arc;
@@ -27,8 +26,6 @@ pub(crate) struct WasmInstance {
     is_spent: bool,
     /// Clock of an invocation in an urgent context, which cannot start it.
     armed: Option<LentTicking>,
-    /// Given back when the instance is dropped.
-    _place: TenantPlace,
 }
 
 /// Returns the error for an epoch without a thread.
@@ -38,12 +35,12 @@ pub(crate) fn no_thread(error: &std::io::Error) -> SqlError {
 
 impl WasmInstance {
     /// Creates an instance, and runs the module's start function.
-    pub(crate) fn open(code: Arc<WasmCode>, place: TenantPlace, limits: &Limits) -> SqlResult<WasmInstance> {
-        stack::with_bytes(STACK_BYTES, || WasmInstance::create(code, place, limits))?
+    pub(crate) fn open(code: Arc<WasmCode>, share: InstanceShare, limits: &Limits) -> SqlResult<WasmInstance> {
+        stack::with_bytes(STACK_BYTES, || WasmInstance::create(code, share, limits))?
     }
 
-    fn create(code: Arc<WasmCode>, place: TenantPlace, limits: &Limits) -> SqlResult<WasmInstance> {
-        let mut store = Store::new(code.engine(), StoreState::new(limits.memory));
+    fn create(code: Arc<WasmCode>, share: InstanceShare, limits: &Limits) -> SqlResult<WasmInstance> {
+        let mut store = Store::new(code.engine(), StoreState::new(limits.memory, share, code.is_urgent()));
         store.limiter(|state| state);
         store.epoch_deadline_callback(|mut context| context.data_mut().at_epoch());
         store.set_epoch_deadline(1);
@@ -61,7 +58,7 @@ impl WasmInstance {
         }
         let state = store.data_mut();
         (state.memory, state.area) = (Some(memory), area);
-        Ok(WasmInstance { code, store, memory, invoke, is_spent: false, armed: None, _place: place })
+        Ok(WasmInstance { code, store, memory, invoke, is_spent: false, armed: None })
     }
 
     fn run(&mut self, invocation: &Invocation<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
@@ -114,5 +111,9 @@ impl Instance for WasmInstance {
 
     fn disarm(&mut self) {
         self.armed = None;
+    }
+
+    fn idle_bytes(&self) -> usize {
+        self.store.data().bytes()
     }
 }

@@ -4,7 +4,7 @@
 //! next instance gets it. Code is deterministic: it has neither a clock nor random numbers, NaNs have one form, and the
 //! engine is its only import. A thread advances the epoch of all code each millisecond while some runs; compiled code
 //! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel. Memories of instances are
-//! mappings, which the allocator does not count; the limit of resident memory holds for them, and growing asks for room.
+//! mappings, which the allocator does not count; they grow within the share of their tenant, which counts them.
 //!
 //! # Faults
 //!
@@ -49,19 +49,16 @@
 //!
 //! - clock of running code: `ticker`
 //! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
-//! - shares of tenants, limit of compilers: `tenants`, `compilers`
 //! - errors of wasmtime: `faults`
 //! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
-mod compilers;
 mod faults;
 mod instance;
 mod lent;
 mod module;
 mod runtime;
 mod state;
-mod tenants;
 mod ticker;
 
 pub use runtime::{WasmConfig, WasmRuntime, prepare_thread};

@@ -3,13 +3,11 @@
 //! **Invariant:** a module whose import is not `overtake.call` or `env.abort` is refused, so code cannot reach what is
 //! not the engine.
 
-use crate::compilers::Compilers;
 use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
-use crate::tenants::Tenants;
 use crate::ticker::Ticker;
 use procs::ends;
-use procs::{Channel, Instance, Limits, Program, Tenant};
+use procs::{Channel, CodeTenant, Instance, InstanceKind, Limits, Program};
 use stage::turn;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -30,11 +28,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Common parts of all modules.
 pub(crate) struct WasmShared {
     pub(crate) engine: Engine,
-    pub(crate) compilers: Arc<Compilers>,
     pub(crate) ticker: Ticker,
     pub(crate) linker: Linker<StoreState>,
     pub(crate) instances_max: u32,
-    pub(crate) tenants: Arc<Tenants>,
     /// Greatest memory of an instance in bytes, whatever its limit.
     pub(crate) memory_max: u64,
     /// Parts of code in urgent contexts; `None` in those.
@@ -76,12 +72,16 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<StoreState>> {
 
 impl WasmProgram {
     /// Compiles a module on a thread of its own, while this one looks for the end of its statement.
-    pub(crate) fn load(shared: &Arc<WasmShared>, bytes: &Arc<[u8]>) -> SqlResult<Arc<WasmProgram>> {
+    pub(crate) fn load(
+        shared: &Arc<WasmShared>,
+        bytes: &Arc<[u8]>,
+        tenant: &CodeTenant,
+    ) -> SqlResult<Arc<WasmProgram>> {
         if MODULE_MAX < bytes.len() {
             let message = format!("a wasm module exceeds {} MB", MODULE_MAX >> 20);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        let place = shared.compilers.place()?;
+        let place = tenant.compiler()?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let (engine, code) = (shared.engine.clone(), Arc::clone(bytes));
         let compile = move || {
@@ -113,20 +113,21 @@ impl WasmProgram {
     }
 
     /// Returns the same module, compiled for urgent contexts.
-    fn for_urgent(&self) -> SqlResult<&WasmProgram> {
+    fn for_urgent(&self, tenant: &CodeTenant) -> SqlResult<&WasmProgram> {
         if let Some(urgent) = self.urgent.get() {
             return Ok(urgent);
         }
         let shared = self.code.shared.urgent.as_ref();
         let shared = shared.ok_or_else(|| SqlError::unsupported("this code in an urgent context"))?;
         // Of two sessions that compile it at a time, one is first.
-        let urgent = WasmProgram::load(shared, &self.bytes)?;
+        let urgent = WasmProgram::load(shared, &self.bytes, tenant)?;
         Ok(self.urgent.get_or_init(|| urgent))
     }
 
-    fn open_here(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        let place = self.code.shared.tenants.take(tenant)?;
-        Ok(Box::new(WasmInstance::open(Arc::clone(&self.code), place, limits)?))
+    fn open_here(&self, tenant: &CodeTenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        // Its memory counts as it grows, from its creation on.
+        let share = tenant.take(InstanceKind::Wasm, 0)?;
+        Ok(Box::new(WasmInstance::open(Arc::clone(&self.code), share, limits)?))
     }
 }
 
@@ -164,7 +165,7 @@ impl WasmCode {
 }
 
 impl Program for WasmProgram {
-    fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open(&self, tenant: &CodeTenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         if channel != Channel::Direct {
             return Err(SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"wasm\"")));
         }
@@ -179,12 +180,12 @@ impl Program for WasmProgram {
         self.urgent.get().is_some()
     }
 
-    fn compile_for_urgent(&self) -> SqlResult<()> {
-        self.for_urgent().map(drop)
+    fn compile_for_urgent(&self, tenant: &CodeTenant) -> SqlResult<()> {
+        self.for_urgent(tenant).map(drop)
     }
 
-    fn open_urgent(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        self.for_urgent()?.open_here(tenant, limits)
+    fn open_urgent(&self, tenant: &CodeTenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        self.for_urgent(tenant)?.open_here(tenant, limits)
     }
 }
 

@@ -2,10 +2,9 @@
 
 use crate::module::{STACK_BYTES, WasmProgram, WasmShared, linker};
 use crate::state::TABLE_MAX;
-use crate::tenants::Tenants;
 use crate::ticker::Ticker;
 use procs::ends;
-use procs::{Artifact, ArtifactKind, Availability, Level, Program, Runtime};
+use procs::{Artifact, ArtifactKind, Availability, CodeTenant, Level, Program, Runtime};
 use statement::error::SqlResult;
 use std::fmt;
 use std::io;
@@ -62,16 +61,7 @@ fn shared(limits: WasmConfig, settings: &Config, urgent: Option<Arc<WasmShared>>
     let linker = linker(&engine).map_err(|error| io::Error::other(format!("{error:#}")))?;
     let ticker = Ticker::new(engine.clone());
     let WasmConfig { instances_max, memory_max } = limits;
-    Ok(Arc::new(WasmShared {
-        compilers: Arc::default(),
-        engine,
-        ticker,
-        linker,
-        instances_max,
-        tenants: Tenants::new(instances_max),
-        memory_max,
-        urgent,
-    }))
+    Ok(Arc::new(WasmShared { engine, ticker, linker, instances_max, memory_max, urgent }))
 }
 
 /// Settings of code that runs in urgent contexts: see the crate's documentation.
@@ -135,10 +125,10 @@ impl Runtime for WasmRuntime {
         Availability::Ready
     }
 
-    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, artifact: &Artifact, tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         if artifact.kind() != ArtifactKind::Wasm {
             return Err(ends::not_loadable("it is no wasm module"));
         }
-        Ok(WasmProgram::load(&self.0, artifact.bytes())?)
+        Ok(WasmProgram::load(&self.0, artifact.bytes(), tenant)?)
     }
 }

@@ -1,6 +1,7 @@
 //! Data of a store: what host functions and limits need.
 
 use crate::lent::Lent;
+use procs::InstanceShare;
 use procs::ends::{self, Deadline};
 use procs::wire::{self, AREA_BYTES, ServeRoom};
 use statement::error::{SqlError, SqlResult};
@@ -25,13 +26,22 @@ pub(crate) struct StoreState {
     pub(crate) deadline: Option<Deadline>,
     /// Greatest memory in bytes.
     pub(crate) memory_max: u64,
+    /// Share of the instance, with its memory.
+    share: InstanceShare,
+    /// True if the code may run in an urgent context, which takes no locks.
+    is_urgent: bool,
 }
 
 impl StoreState {
-    pub(crate) fn new(memory_max: u64) -> StoreState {
+    pub(crate) fn new(memory_max: u64, share: InstanceShare, is_urgent: bool) -> StoreState {
         let (lent, error, memory, area) = (Lent::none(), None, None, 0);
         let (answer, room) = (Vec::new(), ServeRoom::default());
-        StoreState { lent, error, memory, area, answer, room, deadline: None, memory_max }
+        StoreState { lent, error, memory, area, answer, room, deadline: None, memory_max, share, is_urgent }
+    }
+
+    /// Returns the size of the memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.share.bytes()
     }
 
     /// Notes the error with which the code ends. Returns one for wasmtime.
@@ -59,11 +69,13 @@ impl StoreState {
 }
 
 impl ResourceLimiter for StoreState {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
+    fn memory_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
         let fits = if self.memory_max < desired as u64 {
             Err(ends::out_of_memory(self.memory_max))
+        } else if self.is_urgent {
+            self.share.resize(desired)
         } else {
-            pulse::check_room(desired.saturating_sub(current))
+            self.share.resize_with_room(desired)
         };
         // A refusal that the code sees would have it go on in a way that depends on the server's load.
         fits.map(|()| true).map_err(|error| self.end(error))

@@ -178,13 +178,13 @@ impl Group {
     }
 
     /// Returns the numbers of the processes in the group.
-    fn processes(&self) -> Vec<i32> {
+    pub(crate) fn processes(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.memory().join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Kills all processes of the group, also those that have left the session of its worker.
-    fn kill(&self) {
+    pub(crate) fn kill(&self) {
         for number in self.processes() {
             // The number may be another process's by now, but not once the descriptor is open and it is still listed.
             if let Ok(process) = system::process(number)

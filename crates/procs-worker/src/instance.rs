@@ -4,6 +4,7 @@
 //! an error of a call, only the worker's own `FAIL` makes it ready for the next.
 
 use crate::channel::{Ends, HostChannel};
+use crate::patrol::WorkerActivity;
 use crate::spawner::{Order, Spawner, Worker};
 use crate::system::{self, Exit};
 use procs::abi::MessageKind;
@@ -16,6 +17,7 @@ use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
+use std::sync::Arc;
 use std::time::Duration;
 use types::datum::Datum;
 
@@ -136,6 +138,7 @@ fn signal_name(signal: i32) -> String {
 pub(crate) struct WorkerInstance {
     channel: HostChannel,
     watched: Watched,
+    activity: Arc<WorkerActivity>,
     /// Message of the worker.
     request: Vec<u8>,
     /// Message for the worker.
@@ -181,13 +184,24 @@ impl WorkerInstance {
         limits: &Limits,
         start_max: Duration,
     ) -> SqlResult<WorkerInstance> {
+        let activity = Arc::clone(&order.activity);
+        let starting = activity.run();
         let (is_monitor, is_sandbox) = (order.machine.is_some(), order.sandbox.is_some());
         let worker = spawner.create(order)?.map_err(|error| not_created(&error))?;
         let output = Output { pipe, last: VecDeque::new() };
         let watched = Watched { worker, output, memory_max: limits.memory, is_monitor, is_sandbox };
         let (request, answer) = (Vec::new(), Vec::new());
-        let mut instance =
-            WorkerInstance { channel, watched, request, answer, is_spent: false, has_ended: false, answered_ns: 0 };
+        let kept = Arc::clone(&activity);
+        let mut instance = WorkerInstance {
+            channel,
+            watched,
+            activity: kept,
+            request,
+            answer,
+            is_spent: false,
+            has_ended: false,
+            answered_ns: 0,
+        };
         let is_shared = matches!(instance.channel, HostChannel::Shared(..));
         let deadline = Deadline::from_now(Some(start_max));
         let watched = &mut instance.watched;
@@ -203,6 +217,7 @@ impl WorkerInstance {
             true => error.hint(OTHER_LAYOUT),
             false => error,
         };
+        drop(starting);
         match received.map_err(other_layout)? {
             MessageKind::Ready => {
                 instance.channel.runs_on(instance.watched.worker.processors());
@@ -282,7 +297,10 @@ impl Instance for WorkerInstance {
         }
         self.is_spent = true;
         self.has_ended = false;
+        let activity = Arc::clone(&self.activity);
+        let running = activity.run();
         let result = self.exchange(invocation, engine);
+        drop(running);
         self.is_spent = result.is_err() && !self.has_ended;
         self.answered_ns = system::coarse_ns();
         result

@@ -45,7 +45,8 @@
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
 //! - code between fork and exec: `confine`, which only makes system calls, and `child`
-//! - files of sandboxes, places: `gvisor`, `places`
+//! - files of sandboxes: `gvisor`
+//! - patrol over idle workers: `patrol`
 //! - processes: `spawner`
 //! - channels: `channel`
 //! - instances: `instance`
@@ -60,7 +61,7 @@ mod elf;
 mod gvisor;
 mod instance;
 mod lock;
-mod places;
+mod patrol;
 mod runtime;
 mod seccomp;
 mod shared;

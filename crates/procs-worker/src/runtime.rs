@@ -4,11 +4,12 @@ use crate::channel::HostChannel;
 use crate::elf::{self, ExecutableKind};
 use crate::gvisor::{Runsc, SandboxRoot};
 use crate::instance::{self, WorkerInstance};
-use crate::places::Places;
-use crate::spawner::{Executable, MachineOrder, Order, Spawner};
+use crate::spawner::{self, Executable, MachineOrder, Order, Spawner};
 use crate::system::{self, Exit};
 use procs::ends;
-use procs::{Artifact, Availability, Channel, Instance, Level, Limits, Program, Runtime, Tenant};
+use procs::{
+    Artifact, Availability, Channel, CodeTenant, Instance, InstanceKind, Level, Limits, Program, Runtime, Tenant,
+};
 use procs_vm::Image;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
@@ -28,17 +29,13 @@ const PROBE_MAX: Duration = Duration::from_secs(5);
 /// Limits of the levels.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerConfig {
-    /// Greatest number of workers of one tenant.
-    pub tenant_max: usize,
-    /// Greatest number of workers.
-    pub server_max: usize,
     /// Greatest time from the start of a worker until it is ready.
     pub start_max: Duration,
 }
 
 impl Default for WorkerConfig {
     fn default() -> WorkerConfig {
-        WorkerConfig { tenant_max: 64, server_max: 512, start_max: Duration::from_secs(10) }
+        WorkerConfig { start_max: Duration::from_secs(10) }
     }
 }
 
@@ -46,7 +43,6 @@ impl Default for WorkerConfig {
 #[derive(Debug)]
 struct WorkerShared {
     spawner: Spawner,
-    places: Arc<Places>,
     start_max: Duration,
 }
 
@@ -87,8 +83,7 @@ struct WorkerProgram {
 /// # Errors
 /// Those of the system if the thread that creates workers cannot start.
 pub fn runtimes(config: WorkerConfig) -> io::Result<Vec<Arc<dyn Runtime>>> {
-    let places = Arc::new(Places::new(config.tenant_max, config.server_max));
-    let shared = Arc::new(WorkerShared { spawner: Spawner::start()?, places, start_max: config.start_max });
+    let shared = Arc::new(WorkerShared { spawner: Spawner::start()?, start_max: config.start_max });
     let levels = [Level::Process, Level::Container, Level::Gvisor, Level::Vm].into_iter().map(|level| {
         let (availability, means) = match WorkerShared::probe(&shared, level) {
             Ok(means) => (Availability::Ready, means),
@@ -188,8 +183,14 @@ impl WorkerProgram {
     }
 
     /// Returns the order for a worker, and what the host has of it.
-    fn order(&self, tenant: Tenant, channel: Channel, memory: u64) -> SqlResult<(Order, HostChannel, PipeReader)> {
-        let place = self.shared.places.take(tenant)?;
+    fn order(&self, tenant: &CodeTenant, channel: Channel, memory: u64) -> SqlResult<(Order, HostChannel, PipeReader)> {
+        let (is_machine, is_sandbox) = match self.means {
+            Means::Own => (false, false),
+            Means::Machines { .. } => (true, false),
+            Means::Sandboxes { .. } => (false, true),
+        };
+        let allowed = spawner::allowed_memory(memory, is_machine, is_sandbox);
+        let share = tenant.take(InstanceKind::Worker, allowed)?;
         let (host, worker, doorbell) = instance::prepare(channel, self.means.has_own_kernel())?.ok_or_else(|| {
             SqlError::unsupported(format!("channel \"{channel}\" of isolation level \"{}\"", self.level))
         })?;
@@ -220,7 +221,8 @@ impl WorkerProgram {
             channel: worker,
             output,
             memory,
-            place,
+            share,
+            activity: Arc::default(),
         };
         Ok((order, host, pipe))
     }
@@ -229,7 +231,7 @@ impl WorkerProgram {
     fn probe(&self) -> Result<(), String> {
         let told = |error: SqlError| error.message().to_owned();
         let (order, _host, mut pipe) =
-            self.order(Tenant(0), Channel::UnixSocket, Limits::default().memory).map_err(told)?;
+            self.order(&CodeTenant::alone(Tenant(0)), Channel::UnixSocket, Limits::default().memory).map_err(told)?;
         let worker = self.shared.spawner.create(order).map_err(told)?.map_err(|error| error.to_string())?;
         let begin = Instant::now();
         loop {
@@ -266,7 +268,7 @@ impl Runtime for WorkerRuntime {
         }
     }
 
-    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, artifact: &Artifact, _tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         if let Availability::Missing(reason) = &self.availability {
             return Err(procs::missing_level(self.level, reason));
         }
@@ -281,7 +283,7 @@ impl Runtime for WorkerRuntime {
 }
 
 impl Program for WorkerProgram {
-    fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open(&self, tenant: &CodeTenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         let (order, host, pipe) = self.order(tenant, channel, limits.memory)?;
         let (spawner, start_max) = (&self.shared.spawner, self.shared.start_max);
         Ok(Box::new(WorkerInstance::open(spawner, order, host, pipe, limits, start_max)?))

@@ -3,8 +3,8 @@
 //! It is the parent of all of them: the kernel ends a worker with the thread that has created it, so that must be one
 //! that lives as long as the server. It is also the only one that is suspended while a child is on its way.
 //!
-//! **Invariant:** a worker that was created is killed and reaped, whatever becomes of its instance, and its place is
-//! free afterwards.
+//! **Invariant:** a worker that was created is killed and reaped, whatever becomes of its instance, and its share is
+//! given back afterwards.
 
 use crate::cgroup::{self, Group, Groups};
 use crate::child::{self, COPIES_FROM, ChildPlan, ChildStack, ContainerPlan, NOBODY};
@@ -12,11 +12,11 @@ use crate::confine::{self, Start};
 use crate::container::Root;
 use crate::elf::ExecutableKind;
 use crate::gvisor::{Folder, SandboxOrder};
-use crate::places::Place;
+use crate::patrol::{PATROL, Patrol, WorkerActivity};
 use crate::seccomp;
 use crate::system::{self, Exit};
-use procs::Channel;
 use procs::abi::{CHANNEL_VARIABLE, SHARED_BYTES};
+use procs::{Channel, InstanceShare};
 use statement::error::SqlResult;
 use statement::pulse;
 use std::ffi::CString;
@@ -85,15 +85,21 @@ pub(crate) struct Order {
     pub(crate) output: OwnedFd,
     /// Greatest memory in bytes.
     pub(crate) memory: u64,
-    pub(crate) place: Place,
+    pub(crate) share: InstanceShare,
+    pub(crate) activity: Arc<WorkerActivity>,
+}
+
+/// Returns the memory in bytes that a worker may use whose code may use `memory`.
+pub(crate) fn allowed_memory(memory: u64, is_machine: bool, is_sandbox: bool) -> u64 {
+    let machine = if is_machine { MACHINE_BYTES + memory / MACHINE_SHARE } else { 0 };
+    let sandbox = if is_sandbox { SANDBOX_BYTES } else { 0 };
+    memory.saturating_add(machine + sandbox)
 }
 
 impl Order {
     /// Returns the memory that the worker may use in bytes: that of its code, and of the machine around it.
     fn allowed_memory(&self) -> u64 {
-        let machine = self.machine.as_ref().map_or(0, |_| MACHINE_BYTES + self.memory / MACHINE_SHARE);
-        let sandbox = self.sandbox.as_ref().map_or(0, |_| SANDBOX_BYTES);
-        self.memory.saturating_add(machine + sandbox)
+        allowed_memory(self.memory, self.machine.is_some(), self.sandbox.is_some())
     }
 
     /// Returns the greatest number of processes and threads.
@@ -112,8 +118,8 @@ enum Message {
 struct WorkerProcess {
     pid: i32,
     descriptor: OwnedFd,
-    group: Option<Group>,
-    place: Place,
+    group: Option<Arc<Group>>,
+    share: InstanceShare,
     /// Folder of its sandbox.
     folder: Option<Folder>,
 }
@@ -141,14 +147,14 @@ impl Worker {
     /// Returns true if the kernel has killed the process for its memory.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         let group = self.process.as_ref().and_then(|process| process.group.as_ref());
-        group.is_some_and(Group::was_out_of_memory)
+        group.is_some_and(|group| group.was_out_of_memory())
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            process.place.end();
+            process.share.end();
             // The thread ends after the last sender.
             let _ = self.spawner.orders.send(Message::End(process, self.grace));
         }
@@ -169,7 +175,13 @@ impl Spawner {
         let (sender, receiver) = mpsc::channel();
         let groups = Groups::find();
         let has_groups = groups.is_some();
-        let state = SpawnerThread { stack: ChildStack::new()?, groups, ending: Vec::new(), left: Vec::new() };
+        let state = SpawnerThread {
+            stack: ChildStack::new()?,
+            groups,
+            ending: Vec::new(),
+            left: Vec::new(),
+            patrol: Patrol::default(),
+        };
         thread::Builder::new().name("procs-workers".to_owned()).spawn(move || state.run(&receiver))?;
         Ok(Spawner { orders: sender, has_groups })
     }
@@ -208,16 +220,18 @@ struct SpawnerThread {
     groups: Option<Groups>,
     ending: Vec<(WorkerProcess, Option<Instant>)>,
     /// Groups that were busy when their process had ended.
-    left: Vec<Group>,
+    left: Vec<Arc<Group>>,
+    patrol: Patrol,
 }
 
 impl SpawnerThread {
     fn run(mut self, orders: &Receiver<Message>) {
         loop {
             let is_idle = self.ending.is_empty() && self.left.is_empty();
-            let received = match is_idle {
-                true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => orders.recv_timeout(REAP),
+            let received = match (is_idle, self.patrol.is_needed()) {
+                (true, false) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (true, true) => orders.recv_timeout(PATROL),
+                (false, _) => orders.recv_timeout(REAP),
             };
             match received {
                 Ok(Message::Create(order, reply)) => {
@@ -230,6 +244,7 @@ impl SpawnerThread {
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(REAP),
             }
             self.reap();
+            self.patrol.look();
         }
     }
 
@@ -246,9 +261,9 @@ impl SpawnerThread {
         for (process, kills_at) in mem::take(&mut self.ending) {
             match (process.exit_reaped(), kills_at) {
                 (true, _) => {
-                    let WorkerProcess { group, place, folder, .. } = process;
+                    let WorkerProcess { group, share, folder, .. } = process;
                     self.left.extend(group);
-                    drop((place, folder));
+                    drop((share, folder));
                 }
                 (false, Some(at)) if at <= Instant::now() => {
                     process.kill();
@@ -264,10 +279,16 @@ impl SpawnerThread {
     fn create(&mut self, mut order: Order) -> io::Result<WorkerProcess> {
         let memory = order.allowed_memory().saturating_add(order.executable.len + GROUP_BYTES);
         let group = self.groups.as_ref().map(|groups| groups.create(memory, order.tasks_max())).transpose()?;
-        match self.create_in(&order, group.as_ref()) {
+        let group = group.map(Arc::new);
+        let created = self.create_in(&order, group.as_deref()).and_then(|(pid, descriptor)| {
+            let patrolled = descriptor.try_clone().inspect_err(|_| child::reap(&descriptor))?;
+            self.patrol.add(pid, patrolled, group.clone(), &order.activity);
+            Ok((pid, descriptor))
+        });
+        match created {
             Ok((pid, descriptor)) => {
                 let folder = order.sandbox.take().map(|sandbox| sandbox.folder);
-                Ok(WorkerProcess { pid, descriptor, group, place: order.place, folder })
+                Ok(WorkerProcess { pid, descriptor, group, share: order.share, folder })
             }
             Err(error) => {
                 self.left.extend(group);

@@ -27,6 +27,17 @@ impl Deadline {
     }
 }
 
+impl Deadline {
+    /// Checks that a wait which begins now ends before the deadline.
+    ///
+    /// # Errors
+    /// `57014`
+    pub fn check_wait(&self, wait: Duration) -> SqlResult<()> {
+        let ends_before = Instant::now().checked_add(wait).is_some_and(|end| end <= self.at);
+        if ends_before { Ok(()) } else { Err(out_of_time(self.limit)) }
+    }
+}
+
 impl Watch for Deadline {
     fn look(&self) -> SqlResult<()> {
         Deadline::look(self)

@@ -145,15 +145,6 @@ impl ArtifactKind {
         ArtifactKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns true if instances of both kinds take the same places, as those of all workers do.
-    pub fn shares_places(self, other: ArtifactKind) -> bool {
-        let is_worker = |kind| match kind {
-            ArtifactKind::Native | ArtifactKind::Wasm => false,
-            ArtifactKind::Exec | ArtifactKind::Guest => true,
-        };
-        self == other || (is_worker(self) && is_worker(other))
-    }
-
     /// Returns what is wrong with the beginning of such an artifact, as a sentence; `None` if it could be one.
     pub fn fault_of(self, bytes: &[u8]) -> Option<&'static str> {
         let (is_one, fault) = match self {

@@ -20,6 +20,7 @@
 //! - calls as bytes: `wire`
 //! - entries of sandboxed code: `abi`
 //! - errors with which levels end code: `ends`
+//! - shares of tenants in instances, memory and compilers: `shares`
 //! - levels that run code: `runtime`
 //! - code linked into the binary: `native`
 //! - all levels of a server: `runtimes`
@@ -33,6 +34,7 @@ pub mod manifest;
 pub mod native;
 pub mod runtime;
 pub mod runtimes;
+pub mod shares;
 pub mod wire;
 
 pub use calls::{
@@ -41,5 +43,6 @@ pub use calls::{
 pub use level::{ArtifactKind, Channel, Level};
 pub use manifest::Manifest;
 pub use native::{NativeCall, NativeModule};
-pub use runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime, Tenant};
+pub use runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime};
 pub use runtimes::{Runtimes, missing_level};
+pub use shares::{CodeShares, CodeTenant, CompilerShare, InstanceKind, InstanceShare, ShareLimit, ShareLimits, Tenant};

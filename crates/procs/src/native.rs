@@ -7,7 +7,8 @@ use crate::calls::EngineCalls;
 use crate::ends::Deadline;
 use crate::level::{ArtifactKind, Channel, Level};
 use crate::manifest::Manifest;
-use crate::runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime, Tenant};
+use crate::runtime::{Artifact, Availability, Instance, Invocation, Limits, Program, Runtime};
+use crate::shares::CodeTenant;
 use engine::Table;
 use statement::error::{SqlError, SqlResult, SqlState};
 use std::fmt;
@@ -85,7 +86,7 @@ impl Runtime for NativeRuntime {
         Availability::Ready
     }
 
-    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, artifact: &Artifact, _tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         let name = String::from_utf8_lossy(artifact.bytes());
         let found = (artifact.kind() == ArtifactKind::Native).then(|| self.0.iter().find(|one| one.name() == name));
         let module = found.flatten().ok_or_else(|| {
@@ -108,7 +109,7 @@ impl fmt::Debug for NativeProgram {
 }
 
 impl Program for NativeProgram {
-    fn open(&self, _tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open(&self, _tenant: &CodeTenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         Ok(Box::new(self.clone()))
     }
 
@@ -120,7 +121,7 @@ impl Program for NativeProgram {
         self.0.prepare_urgent(tables)
     }
 
-    fn open_urgent(&self, _tenant: Tenant, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open_urgent(&self, _tenant: &CodeTenant, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         if let Some(reason) = self.refuses_urgent() {
             return Err(SqlError::unsupported("this code in an urgent context").detail(reason));
         }

@@ -5,6 +5,7 @@
 
 use crate::calls::EngineCalls;
 use crate::level::{ArtifactKind, Channel, Level};
+use crate::shares::CodeTenant;
 use engine::Table;
 use sha2::{Digest, Sha256};
 use statement::error::{SqlError, SqlResult};
@@ -67,10 +68,6 @@ impl fmt::Debug for Artifact {
     }
 }
 
-/// Owner of instances: no two share a pool, a ring, or memory. The OID of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Tenant(pub u32);
-
 /// Limits of one invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
@@ -110,12 +107,12 @@ pub trait Runtime: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Loads an artifact of the level's kind: verifies and compiles it. May take long, so it ticks the statement's
-    /// pulse.
+    /// Loads an artifact of the level's kind for a tenant: verifies and compiles it. May take long, so it ticks the
+    /// statement's pulse.
     ///
     /// # Errors
     /// `0A000` with the reason if the level is missing; `42P13` for code that is no such artifact.
-    fn load(&self, artifact: &Artifact) -> SqlResult<Arc<dyn Program>>;
+    fn load(&self, artifact: &Artifact, tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>>;
 }
 
 /// Loaded code.
@@ -125,7 +122,7 @@ pub trait Program: Send + Sync + fmt::Debug {
     /// # Errors
     /// `0A000` for a channel that the level does not have; `53000` and the like if resources are short; `57014` if the
     /// statement is cancelled.
-    fn open(&self, tenant: Tenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>>;
+    fn open(&self, tenant: &CodeTenant, channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>>;
 
     /// Returns the reason why invocations may not run in an urgent context; `None` if they may.
     fn refuses_urgent(&self) -> Option<&'static str> {
@@ -141,7 +138,8 @@ pub trait Program: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Those of [`Runtime::load`].
-    fn compile_for_urgent(&self) -> SqlResult<()> {
+    fn compile_for_urgent(&self, tenant: &CodeTenant) -> SqlResult<()> {
+        let _ = tenant;
         Ok(())
     }
 
@@ -163,7 +161,7 @@ pub trait Program: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `0A000` if [`Program::refuses_urgent`]; those of [`Program::open`].
-    fn open_urgent(&self, tenant: Tenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open_urgent(&self, tenant: &CodeTenant, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         let _ = (tenant, limits);
         Err(SqlError::unsupported("this code in an urgent context"))
     }
@@ -211,6 +209,11 @@ pub trait Instance: Send {
     /// answer may be missed; the next invocation fails then, as if the code had ended in the midst of it.
     fn is_alive(&self) -> bool {
         true
+    }
+
+    /// Returns the bytes of the server's process that the instance holds while nobody uses it.
+    fn idle_bytes(&self) -> usize {
+        0
     }
 
     /// Returns true if the instance can run another invocation although its last one has failed: the code has learned

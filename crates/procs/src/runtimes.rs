@@ -2,35 +2,34 @@
 //!
 //! **Invariant:** code runs at the level it was told to, or not at all.
 
-use crate::level::{ArtifactKind, Level};
+use crate::level::Level;
 use crate::native::NativeRuntime;
-use crate::runtime::{Artifact, Availability, Program, Runtime, Tenant};
+use crate::runtime::{Artifact, Availability, Program, Runtime};
+use crate::shares::{CodeShares, CodeTenant, ShareLimits, Tenant};
 use locked::{Locked, LockedResult};
+use preempt::memory::HeldMapping;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Greatest number of programs that are kept.
 const KEPT_MAX: usize = 256;
 
+/// Part of these, and of their bytes, that one tenant may have loaded.
+const TENANT_PART: usize = 4;
+
 /// Greatest number of bytes of code that are kept, together. A statement brings at most 64 MB, which up to three levels
-/// load, so a definition finds all that it has loaded.
-const KEPT_BYTES_MAX: usize = 256 << 20;
+/// load, so a definition finds all that it has loaded, within the part of its tenant.
+const KEPT_BYTES_MAX: usize = 768 << 20;
 
 /// Time between two looks of a statement that waits for another one to load the same code.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Level and digest of a program.
 type ProgramKey = (Level, [u8; 32]);
-
-/// Sessions' idle instances, which may be taken back when others need their places.
-pub trait IdleInstances: Send + Sync {
-    /// Drops an idle instance of this tenant whose place an artifact of this kind can take. Returns false if there is none.
-    fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool;
-}
 
 /// Loaded code, and the code that statements are loading.
 #[derive(Default)]
@@ -47,25 +46,64 @@ struct KeptProgram {
     program: Arc<dyn Program>,
     /// Bytes of its code.
     bytes: usize,
+    /// The same bytes, counted as the process's: levels copy code to where no allocator counts it.
+    _held: HeldMapping,
+    /// Tenant that has loaded it.
+    tenant: Tenant,
 }
 
 impl Programs {
-    /// Keeps a program. Returns those that have to go for it: the oldest that nobody uses, else the oldest.
+    /// Keeps a program. Returns those that have to go for it: the tenant's own beyond its part, else those of the tenant
+    /// that has the most; of these the oldest that nobody uses, else the oldest.
     fn keep(&mut self, key: ProgramKey, new: KeptProgram) -> Vec<KeptProgram> {
         let mut surplus = Vec::new();
-        while KEPT_MAX <= self.kept.len() || KEPT_BYTES_MAX < self.bytes + new.bytes {
-            let is_idle =
-                |key: &ProgramKey| self.kept.get(key).is_none_or(|kept| Arc::strong_count(&kept.program) == 1);
-            let oldest = self.order.iter().position(is_idle).unwrap_or(0);
-            let Some(oldest) = self.order.remove(oldest) else { break };
-            let Some(gone) = self.kept.remove(&oldest) else { continue };
-            self.bytes -= gone.bytes;
+        loop {
+            let (count, bytes) = self.of(new.tenant);
+            let is_over = |part: usize, count: usize, bytes: usize| {
+                KEPT_MAX / part <= count || KEPT_BYTES_MAX / part < bytes + new.bytes
+            };
+            let of = if is_over(TENANT_PART, count, bytes) {
+                new.tenant
+            } else if is_over(1, self.kept.len(), self.bytes) {
+                self.greatest().unwrap_or(new.tenant)
+            } else {
+                break;
+            };
+            let Some(gone) = self.remove_oldest(of) else { break };
             surplus.push(gone);
         }
         self.bytes += new.bytes;
         self.order.push_back(key);
         self.kept.insert(key, new);
         surplus
+    }
+
+    /// Returns the number of programs that a tenant has loaded, and their bytes.
+    fn of(&self, tenant: Tenant) -> (usize, usize) {
+        let all = self.kept.values().filter(|kept| kept.tenant == tenant);
+        all.fold((0, 0), |(count, bytes), kept| (count + 1, bytes + kept.bytes))
+    }
+
+    /// Returns the tenant that has loaded the greatest part.
+    fn greatest(&self) -> Option<Tenant> {
+        let part = |tenant: &Tenant| {
+            let (count, bytes) = self.of(*tenant);
+            (count * (KEPT_BYTES_MAX / KEPT_MAX)).max(bytes)
+        };
+        let tenants: HashSet<Tenant> = self.kept.values().map(|kept| kept.tenant).collect();
+        tenants.into_iter().max_by_key(|tenant| (part(tenant), *tenant))
+    }
+
+    fn remove_oldest(&mut self, tenant: Tenant) -> Option<KeptProgram> {
+        let place = |is_one: &dyn Fn(&KeptProgram) -> bool| {
+            self.order
+                .iter()
+                .position(|key| self.kept.get(key).is_some_and(|kept| kept.tenant == tenant && is_one(kept)))
+        };
+        let oldest = place(&|kept| Arc::strong_count(&kept.program) == 1).or_else(|| place(&|_| true))?;
+        let gone = self.order.remove(oldest).and_then(|key| self.kept.remove(&key))?;
+        self.bytes -= gone.bytes;
+        Some(gone)
     }
 }
 
@@ -85,8 +123,7 @@ pub struct Runtimes {
     programs: Mutex<Programs>,
     /// Notified when a program was loaded, or was not.
     has_loaded: Condvar,
-    /// Sessions that keep instances.
-    idle: Mutex<Vec<Weak<dyn IdleInstances>>>,
+    shares: Arc<CodeShares>,
 }
 
 impl fmt::Debug for Runtimes {
@@ -105,23 +142,23 @@ impl Default for Runtimes {
 impl Runtimes {
     /// Creates the levels of a server.
     pub fn new(runtimes: Vec<Arc<dyn Runtime>>) -> Runtimes {
-        Runtimes { runtimes, programs: Mutex::default(), has_loaded: Condvar::new(), idle: Mutex::default() }
+        Runtimes::with_limits(runtimes, ShareLimits::default())
     }
 
-    /// Adds a session that keeps idle instances.
-    pub fn keep(&self, idle: Weak<dyn IdleInstances>) {
-        let mut all = self.idle.locked_anyway();
-        if all.len() == all.capacity() {
-            all.retain(|session| session.strong_count() != 0);
-        }
-        all.push(idle);
+    /// Creates the levels of a server whose tenants have these shares.
+    pub fn with_limits(runtimes: Vec<Arc<dyn Runtime>>, limits: ShareLimits) -> Runtimes {
+        let (programs, has_loaded, shares) = (Mutex::default(), Condvar::new(), CodeShares::new(limits));
+        Runtimes { runtimes, programs, has_loaded, shares }
     }
 
-    /// Has a session drop an idle instance of this tenant whose place an artifact of this kind can take. Returns false
-    /// if none has one.
-    pub fn make_room(&self, tenant: Tenant, of: ArtifactKind) -> bool {
-        let all: Vec<_> = self.idle.locked_anyway().iter().filter_map(Weak::upgrade).collect();
-        all.iter().any(|session| session.give_up(tenant, of))
+    /// Returns the shares of tenants.
+    pub fn shares(&self) -> &Arc<CodeShares> {
+        &self.shares
+    }
+
+    /// Returns a tenant with its shares.
+    pub fn tenant(&self, tenant: Tenant) -> CodeTenant {
+        CodeTenant { shares: Arc::clone(&self.shares), tenant }
     }
 
     /// Availability of each level.
@@ -151,13 +188,13 @@ impl Runtimes {
         self.programs.locked_anyway().kept.contains_key(&(level, artifact.digest()))
     }
 
-    /// Returns the program of an artifact, which is loaded if that was not done before. Of many statements that want it,
-    /// one loads it.
+    /// Returns the program of an artifact, which is loaded for this tenant if that was not done before. Of many
+    /// statements that want it, one loads it.
     ///
     /// # Errors
     /// `0A000` with the reason if the level is missing; those of [`Runtime::load`]; `53200` if there is no room for the
     /// code; `57014` if the statement is cancelled.
-    pub fn program(&self, level: Level, artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    pub fn program(&self, level: Level, artifact: &Artifact, tenant: Tenant) -> SqlResult<Arc<dyn Program>> {
         let runtime = match (self.runtime(level), self.availability(level)) {
             (Some(runtime), Availability::Ready) => runtime,
             (_, Availability::Missing(reason)) => return Err(missing_level(level, &reason)),
@@ -176,11 +213,14 @@ impl Runtimes {
             drop(self.has_loaded.wait_timeout(programs, LOOK).or_end_process());
             pulse::look()?;
         };
-        // The levels copy the code, or make more of it.
         let bytes = artifact.bytes().len();
-        SqlError::check_room(bytes)?;
-        let program = runtime.load(artifact)?;
-        let surplus = self.programs.locked_anyway().keep(key, KeptProgram { program: Arc::clone(&program), bytes });
+        let mut held = HeldMapping::default();
+        if !held.resize(bytes) {
+            return Err(SqlError::no_room());
+        }
+        let program = runtime.load(artifact, &self.tenant(tenant))?;
+        let kept = KeptProgram { program: Arc::clone(&program), bytes, _held: held, tenant };
+        let surplus = self.programs.locked_anyway().keep(key, kept);
         drop(loading);
         // Outside of the lock: the end of a program may take long.
         drop(surplus);
@@ -211,7 +251,7 @@ impl Runtime for MissingRuntime {
         Availability::Missing(self.reason.clone())
     }
 
-    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, _: &Artifact, _: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         Err(missing_level(self.level, &self.reason))
     }
 }
@@ -234,42 +274,58 @@ mod tests {
     struct Code;
 
     impl Program for Code {
-        fn open(&self, _: Tenant, _: Channel, _: &Limits) -> SqlResult<Box<dyn Instance>> {
+        fn open(&self, _: &CodeTenant, _: Channel, _: &Limits) -> SqlResult<Box<dyn Instance>> {
             Err(missing_level(Level::Wasm, "it is none"))
         }
+    }
+
+    fn keep(programs: &mut Programs, number: usize, bytes: usize, tenant: u32) -> Arc<dyn Program> {
+        let mut digest = [0; 32];
+        digest[..8].copy_from_slice(&number.to_le_bytes());
+        let program: Arc<dyn Program> = Arc::new(Code);
+        let kept =
+            KeptProgram { program: Arc::clone(&program), bytes, _held: HeldMapping::default(), tenant: Tenant(tenant) };
+        programs.keep((Level::Wasm, digest), kept);
+        program
+    }
+
+    fn numbers(programs: &Programs) -> Vec<u8> {
+        programs.order.iter().map(|(_, digest)| digest[0]).collect()
     }
 
     #[test]
     fn kept_code_has_a_limit_in_bytes() {
         let mut programs = Programs::default();
-        let key = |number| (Level::Wasm, [number; 32]);
-        let keep = |programs: &mut Programs, number, bytes| -> Arc<dyn Program> {
-            let program: Arc<dyn Program> = Arc::new(Code);
-            programs.keep(key(number), KeptProgram { program: Arc::clone(&program), bytes });
-            program
-        };
-        let numbers = |programs: &Programs| -> Vec<u8> { programs.order.iter().map(|(_, digest)| digest[0]).collect() };
-        let in_use = keep(&mut programs, 1, KEPT_BYTES_MAX / 2);
-        drop(keep(&mut programs, 2, KEPT_BYTES_MAX / 4));
-        drop(keep(&mut programs, 3, KEPT_BYTES_MAX / 4));
+        let part = KEPT_BYTES_MAX / TENANT_PART;
+        let in_use = keep(&mut programs, 1, part / 2, 7);
+        drop(keep(&mut programs, 2, part / 4, 7));
+        drop(keep(&mut programs, 3, part / 4, 7));
         assert_eq!(numbers(&programs), [1, 2, 3]);
         // The oldest that nobody uses goes first, and one that is in use only if no other is left.
-        drop(keep(&mut programs, 4, 1));
+        drop(keep(&mut programs, 4, 1, 7));
         assert_eq!(numbers(&programs), [1, 3, 4]);
-        drop(keep(&mut programs, 5, KEPT_BYTES_MAX));
+        drop(keep(&mut programs, 5, part, 7));
         assert_eq!(numbers(&programs), [5]);
-        assert_eq!((programs.bytes, programs.kept.len()), (KEPT_BYTES_MAX, 1));
+        assert_eq!((programs.bytes, programs.kept.len()), (part, 1));
         drop(in_use);
     }
 
+    /// Goal: a tenant that loads much code takes away its own, and others' code stays.
     #[test]
-    fn kept_code_has_a_limit_in_number() {
+    fn kept_code_is_shared_among_tenants() {
         let mut programs = Programs::default();
-        for number in 0..KEPT_MAX + 10 {
-            let mut digest = [0; 32];
-            digest[..8].copy_from_slice(&number.to_le_bytes());
-            programs.keep((Level::Wasm, digest), KeptProgram { program: Arc::new(Code), bytes: 1 });
+        drop(keep(&mut programs, 0, 1, 1));
+        for number in 1..KEPT_MAX + 10 {
+            drop(keep(&mut programs, number, 1, 2));
+        }
+        assert_eq!((programs.of(Tenant(1)).0, programs.of(Tenant(2)).0), (1, KEPT_MAX / TENANT_PART));
+        // If all have much, the one with the most gives way, whoever has the oldest.
+        for tenant in 3..2 + TENANT_PART as u32 * 2 {
+            for number in 0..KEPT_MAX / TENANT_PART / 2 {
+                drop(keep(&mut programs, 1_000 * tenant as usize + number, 1, tenant));
+            }
         }
         assert_eq!((programs.kept.len(), programs.order.len(), programs.bytes), (KEPT_MAX, KEPT_MAX, KEPT_MAX));
+        assert_eq!(programs.of(Tenant(1)).0, 1);
     }
 }

@@ -9,8 +9,8 @@ mod support;
 use engine::{Engine, EngineConfig};
 use procs::native::{NativeCall, NativeModule, NativeRuntime};
 use procs::{
-    Artifact, Availability, Channel, EngineCalls, Instance, Level, Limits, NoticeLevel, Program, Runtime, Runtimes,
-    StatementHandle, TableHandle, Tenant,
+    Artifact, Availability, Channel, CodeTenant, EngineCalls, Instance, Level, Limits, NoticeLevel, Program, Runtime,
+    Runtimes, StatementHandle, TableHandle,
 };
 use settings::Connect;
 use sql::session::{Database, Session};
@@ -134,8 +134,90 @@ impl NativeModule for Bank {
     }
 }
 
+/// Module that sleeps, and that gives keys of a wrong width or type.
+struct Odd;
+
+const ODD: &str = "overtake 1
+        table accounts accounts (id, balance)
+        statement nap SELECT pg_sleep($1)
+        entry nap
+        entry odd_key";
+
+impl NativeModule for Odd {
+    fn name(&self) -> &'static str {
+        "odd"
+    }
+
+    fn manifest(&self) -> &'static str {
+        ODD
+    }
+
+    fn call(&self, call: NativeCall<'_>, engine: &mut dyn EngineCalls) -> SqlResult<Vec<Datum>> {
+        let key: &[Datum] = match (call.entry, call.arguments) {
+            (0, [seconds]) => {
+                engine.execute(StatementHandle(0), std::slice::from_ref(seconds))?;
+                return Ok(Vec::new());
+            }
+            (1, [_, Datum::Int4(0)]) => &[],
+            (1, [_, Datum::Int4(1)]) => &[Datum::Int4(1), Datum::Int4(2)],
+            _ => &[Datum::Int8(1)],
+        };
+        let mut ignored = |_: &[Datum]| Ok(ControlFlow::Continue(()));
+        match call.arguments {
+            [Datum::Int4(0), _] => engine.get(ACCOUNTS, key, false, &mut ignored).map(drop)?,
+            [Datum::Int4(1), _] => engine.delete(ACCOUNTS, key).map(drop)?,
+            _ => engine.scan(ACCOUNTS, key, false).map(drop)?,
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn odd(database: &Database) -> Session {
+    let mut session = support::connect(database);
+    support::run(
+        &mut session,
+        &format!(
+            "create table accounts (id int primary key, balance bigint); insert into accounts values (1, 1);
+             create module odd manifest $${ODD}$$ artifact native 'odd';
+             create procedure nap(float8) language native as 'odd';
+             create procedure odd_key(int, int) language native as 'odd'"
+        ),
+    )
+    .unwrap();
+    session
+}
+
+/// Goal: a sleep beyond the time limit ends a call, though the statement begins again after each sleep.
+#[test]
+fn a_sleep_ends_with_the_time_limit() {
+    let session = &mut odd(&database());
+    support::run(session, "alter procedure nap set (time_limit = '1min')").unwrap();
+    assert_eq!(shown(session, "call nap(0.01)"), "");
+    let error = support::run(session, "call nap(61)").unwrap_err();
+    let expected = ("57014", "canceling statement due to time limit of routine");
+    assert_eq!((error.state().0, error.message()), expected);
+    assert_eq!(shown(session, "select 1"), "1");
+}
+
+/// Goal: a key that linked code gives has the columns of the table's, in any call.
+#[test]
+fn keys_of_linked_code_are_checked() {
+    let session = &mut odd(&database());
+    for call in 0..3 {
+        for key in 0..3 {
+            // A scan may have no value of the key.
+            let expected = match (call, key) {
+                (2, 0) => "",
+                (_, 2) => "42804 the routine sent a value of another type for one of type integer",
+                _ => "39000 the routine broke the protocol: a key has other columns than the table's",
+            };
+            assert_eq!(shown(session, &format!("call odd_key({call}, {key})")), expected, "{call} {key}");
+        }
+    }
+}
+
 fn database() -> Database {
-    let native = NativeRuntime::new(vec![Arc::new(Bank)]);
+    let native = NativeRuntime::new(vec![Arc::new(Bank), Arc::new(Odd)]);
     let database = Database::new(Engine::new(EngineConfig::in_memory()));
     database.with_runtimes(Arc::new(Runtimes::new(vec![Arc::new(native)])))
 }
@@ -562,14 +644,14 @@ impl Runtime for Compiling {
         Availability::Ready
     }
 
-    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, _artifact: &Artifact, _tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         thread::spawn(|| thread::sleep(COMPILES)).join().unwrap();
         Ok(Arc::new(self.clone()))
     }
 }
 
 impl Program for Compiling {
-    fn open(&self, _tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+    fn open(&self, _tenant: &CodeTenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
         Err(SqlError::unsupported("an instance of code that is only compiled"))
     }
 }

@@ -8,8 +8,8 @@ mod support;
 
 use engine::{Engine, EngineConfig};
 use procs::{
-    Artifact, Availability, Channel, EngineCalls, Instance, Invocation, Level, Limits, Program, Runtime, Runtimes,
-    Tenant,
+    Artifact, Availability, Channel, CodeTenant, EngineCalls, Instance, InstanceKind, InstanceShare, Invocation, Level,
+    Limits, Program, Runtime, Runtimes, ShareLimit, ShareLimits,
 };
 use sql::session::{Database, Session};
 use statement::SqlResult;
@@ -30,7 +30,11 @@ struct Numbering {
     opened: Arc<Opened>,
 }
 
-struct Numbered(i32);
+struct Numbered {
+    number: i32,
+    /// Given back when the instance is dropped.
+    _share: InstanceShare,
+}
 
 impl Runtime for Numbering {
     fn level(&self) -> Level {
@@ -41,21 +45,23 @@ impl Runtime for Numbering {
         Availability::Ready
     }
 
-    fn load(&self, _artifact: &Artifact) -> SqlResult<Arc<dyn Program>> {
+    fn load(&self, _artifact: &Artifact, _tenant: &CodeTenant) -> SqlResult<Arc<dyn Program>> {
         Ok(Arc::new(self.clone()))
     }
 }
 
 impl Program for Numbering {
-    fn open(&self, tenant: Tenant, _channel: Channel, _limits: &Limits) -> SqlResult<Box<dyn Instance>> {
-        self.opened.tenants.lock().unwrap().push(tenant.0);
-        Ok(Box::new(Numbered(self.opened.count.fetch_add(1, Relaxed) + 1)))
+    fn open(&self, tenant: &CodeTenant, _channel: Channel, limits: &Limits) -> SqlResult<Box<dyn Instance>> {
+        let (kind, bytes) = (InstanceKind::of(self.level.artifact()), limits.memory);
+        let share = tenant.take(kind, if kind == InstanceKind::Worker { bytes } else { 0 })?;
+        self.opened.tenants.lock().unwrap().push(tenant.tenant.0);
+        Ok(Box::new(Numbered { number: self.opened.count.fetch_add(1, Relaxed) + 1, _share: share }))
     }
 }
 
 impl Instance for Numbered {
     fn invoke(&mut self, invocation: &Invocation<'_>, _engine: &mut dyn EngineCalls) -> SqlResult<Vec<Vec<Datum>>> {
-        Ok(invocation.rows.iter().map(|_| vec![Datum::Int4(self.0)]).collect())
+        Ok(invocation.rows.iter().map(|_| vec![Datum::Int4(self.number)]).collect())
     }
 
     fn is_reusable(&self) -> bool {
@@ -65,9 +71,16 @@ impl Instance for Numbered {
 
 /// Server with a function `which()`, the number of the instance that runs it.
 fn begin() -> (Arc<Opened>, Session) {
+    let (opened, _, admin) = begin_with(ShareLimits::default());
+    (opened, admin)
+}
+
+/// The same server, whose tenants have these shares.
+fn begin_with(limits: ShareLimits) -> (Arc<Opened>, Database, Session) {
     let opened = Arc::new(Opened::default());
     let runtime = |level| Arc::new(Numbering { level, opened: Arc::clone(&opened) }) as Arc<dyn Runtime>;
-    let runtimes = Runtimes::new([Level::Wasm, Level::Process, Level::Container].map(runtime).into());
+    let runtimes = [Level::Wasm, Level::Process, Level::Container].map(runtime);
+    let runtimes = Runtimes::with_limits(runtimes.into(), limits);
     let database = Database::new(Engine::new(EngineConfig::in_memory())).with_runtimes(Arc::new(runtimes));
     let mut admin = support::connect(&database);
     for statement in [
@@ -80,7 +93,7 @@ fn begin() -> (Arc<Opened>, Session) {
     ] {
         support::run(&mut admin, statement).unwrap();
     }
-    (opened, admin)
+    (opened, database, admin)
 }
 
 fn which(admin: &mut Session, role: &str) -> i32 {
@@ -160,6 +173,8 @@ fn instances_are_of_one_tenant() {
     support::run(&mut admin, "alter role bob notenant").unwrap();
     let bob = which(&mut admin, "bob");
     assert!(bob != ann && bob != eve);
+    // A role that is named as its own tenant is one as it was before: others can belong to it.
+    support::run(&mut admin, "alter role acme tenant acme").unwrap();
     support::run(&mut admin, "alter role eve tenant acme").unwrap();
     assert_eq!(which(&mut admin, "eve"), ann);
     let tenants = opened.tenants.lock().unwrap();
@@ -189,4 +204,22 @@ fn only_superusers_change_tenants() {
     ran("reset role").unwrap();
     // Together with those that belong to it, a tenant can go.
     ran("drop role acme, ann, bob").unwrap();
+}
+
+/// Goal: sessions that keep idle instances shut no other tenant out. Method: shares of three instances in all, which
+/// sessions of two tenants keep.
+#[test]
+fn idle_instances_of_others_make_room() {
+    let wasm = ShareLimit { tenant: 2, server: 3 };
+    let (opened, database, mut admin) = begin_with(ShareLimits { wasm, ..ShareLimits::default() });
+    let mut sessions: Vec<Session> = (0..6).map(|_| support::connect(&database)).collect();
+    for (session, role) in sessions.iter_mut().zip(["ann", "ann", "bob", "eve", "eve", "eve"]) {
+        which(session, role);
+    }
+    assert_eq!(opened.count.load(Relaxed), 6);
+    which(&mut admin, "postgres");
+    // Whose instance was taken back gets another one.
+    for (session, role) in sessions.iter_mut().zip(["ann", "ann", "bob", "eve", "eve", "eve"]) {
+        which(session, role);
+    }
 }

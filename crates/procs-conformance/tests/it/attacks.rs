@@ -304,19 +304,50 @@ fn workers_of_a_tenant_are_limited() {
     for subject in processes() {
         let mut all = Vec::new();
         let error = loop {
-            match subject.program.open(procs::Tenant(77), subject.channel, &Limits::default()) {
+            match subject.open(&Limits::default()) {
                 Ok(instance) => all.push(instance),
                 Err(error) => break error,
             }
         };
-        assert_eq!((all.len(), told(&error).as_str()), (64, "53000 too many workers of one role"), "{}", subject.name);
+        assert_eq!(
+            (all.len(), told(&error).as_str()),
+            (64, "53000 too many workers of one tenant"),
+            "{}",
+            subject.name
+        );
         assert_eq!(error.detail_text(), Some("The limit is 64."));
         all.truncate(60);
         // Their places are free as soon as they are reaped.
         let begun = Instant::now();
-        while subject.program.open(procs::Tenant(77), subject.channel, &Limits::default()).is_err() {
+        while subject.open(&Limits::default()).is_err() {
             assert!(begun.elapsed() < Duration::from_secs(60), "{}", subject.name);
             thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Goal: a worker that computes when it has nothing to do is ended, and an idle one stays.
+#[test]
+fn a_worker_that_computes_on_is_ended() {
+    // Code in a virtual machine has no threads.
+    let subjects: Vec<&Subject> = processes().filter(|subject| subject.level != Level::Vm).collect();
+    let types = (Kind::Int8.into(), Kind::Int8.into());
+    let opened = |entry: &str| -> Vec<_> {
+        let open = |subject: &&Subject| {
+            let mut instance = subject.open(&Limits::default()).expect(&subject.name);
+            let mut engine = engine(Kind::Int8.into());
+            let argument = [types::datum::Datum::Int8(1)];
+            let rows = subject.invoke(&mut *instance, entry, &argument, types, Limits::default(), &mut engine);
+            assert_eq!(rows.expect(&subject.name), [[types::datum::Datum::Int8(1)]], "{}", subject.name);
+            instance
+        };
+        subjects.iter().map(open).collect()
+    };
+    let (idle, busy) = (opened("echo"), opened("lingers"));
+    let begun = Instant::now();
+    while busy.iter().any(|instance| instance.is_alive()) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "they go on");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(idle.iter().all(|instance| instance.is_alive()));
 }

@@ -8,7 +8,7 @@ mod protocol;
 mod script;
 mod typescript;
 
-use procs::{Artifact, ArtifactKind, Availability, Channel, Level, Manifest, Program, Runtime};
+use procs::{Artifact, ArtifactKind, Availability, Channel, CodeTenant, Level, Manifest, Program, Runtime, Tenant};
 use procs_conformance::{Built, Subject, built};
 use procs_wasm::{WasmConfig, WasmRuntime};
 use procs_worker::WorkerConfig;
@@ -47,7 +47,11 @@ fn load(level: Level, bytes: &[u8]) -> Option<Arc<dyn Program>> {
 fn load_in(runtimes: &[Arc<dyn Runtime>], level: Level, bytes: &[u8]) -> Option<Arc<dyn Program>> {
     let runtime = runtimes.iter().find(|runtime| runtime.level() == level)?;
     match runtime.availability() {
-        Availability::Ready => Some(runtime.load(&Artifact::new(level.artifact(), bytes)).expect("code that loads")),
+        Availability::Ready => Some(
+            runtime
+                .load(&Artifact::new(level.artifact(), bytes), &CodeTenant::alone(Tenant(10)))
+                .expect("code that loads"),
+        ),
         Availability::Missing(reason) => {
             println!("SKIPPED: {level}: {reason}");
             None

@@ -5,7 +5,7 @@ mod modules;
 mod signals;
 mod urgent;
 
-use procs::{Artifact, ArtifactKind, Channel, Instance, Invocation, Limits, Program, Runtime, Tenant};
+use procs::{Artifact, ArtifactKind, Channel, CodeTenant, Instance, Invocation, Limits, Program, Runtime, Tenant};
 use procs_conformance::ModelEngine;
 use procs_wasm::{WasmConfig, WasmRuntime};
 use statement::error::SqlResult;
@@ -51,13 +51,18 @@ fn runtime() -> &'static Arc<dyn Runtime> {
     })
 }
 
+/// Returns a tenant with shares of its own.
+fn tenant(number: u32) -> CodeTenant {
+    CodeTenant::alone(Tenant(number))
+}
+
 fn load(wat: &str) -> SqlResult<Arc<dyn Program>> {
     load_into(runtime(), wat)
 }
 
 fn load_into(runtime: &Arc<dyn Runtime>, wat: &str) -> SqlResult<Arc<dyn Program>> {
     let bytes = wat::parse_str(wat).expect("a text");
-    runtime.load(&Artifact::new(ArtifactKind::Wasm, bytes))
+    runtime.load(&Artifact::new(ArtifactKind::Wasm, bytes), &tenant(1))
 }
 
 /// Returns a module whose entry is this code, with locals `$entry`, `$len` and `$n`.
@@ -76,7 +81,7 @@ fn module(body: &str) -> String {
 }
 
 fn open(wat: &str, limits: Limits) -> SqlResult<Box<dyn Instance>> {
-    load(wat)?.open(Tenant(1), Channel::Direct, &limits)
+    load(wat)?.open(&tenant(1), Channel::Direct, &limits)
 }
 
 /// Invokes an entry with one argument of type bigint, for rows of one column of that type.

@@ -1,7 +1,7 @@
 //! Modules that keep the rules, and modules that do not.
 
-use crate::{invoke, load, load_into, module, open, run};
-use procs::{Artifact, ArtifactKind, Channel, Instance, Limits, Program, Runtime, Tenant};
+use crate::{invoke, load, load_into, module, open, run, tenant};
+use procs::{Artifact, ArtifactKind, Channel, Instance, Limits, Program, Runtime};
 use procs_conformance::ModelEngine;
 use procs_wasm::{WasmConfig, WasmRuntime};
 use stage::turn::JobTurn;
@@ -52,7 +52,7 @@ pub fn a_module_may_import_the_engine_alone() {
         let error = load(&module("local.get $len").replace(part, other)).expect_err(part);
         assert_eq!(state(&error), "42P13", "{}", error.message());
     }
-    assert_eq!(state(&crate::runtime().load(&exec()).expect_err("no module")), "42P13");
+    assert_eq!(state(&crate::runtime().load(&exec(), &tenant(1)).expect_err("no module")), "42P13");
 }
 
 fn exec() -> procs::Artifact {
@@ -184,8 +184,8 @@ pub fn a_slot_is_empty_when_it_is_used_again() {
     let runtime = small_runtime();
     let limits = Limits { memory: 32 << 20, ..Limits::default() };
     let programs = [load_into(&runtime, &text), load_into(&runtime, &text)].map(|loaded| loaded.expect("a module"));
-    let slots = |program: &Arc<dyn Program>, tenant, count| -> Vec<Box<dyn Instance>> {
-        (0..count).map(|_| program.open(Tenant(tenant), Channel::Direct, &limits).expect("a slot")).collect()
+    let slots = |program: &Arc<dyn Program>, number, count| -> Vec<Box<dyn Instance>> {
+        (0..count).map(|_| program.open(&tenant(number), Channel::Direct, &limits).expect("a slot")).collect()
     };
     for _ in 0..3 {
         for instance in &mut slots(&programs[0], 1, SLOTS) {
@@ -206,8 +206,7 @@ pub fn instances_are_limited() {
     let mut all = Vec::new();
     // Each role has a share, so that a pool is used up by several.
     let error = loop {
-        let tenant = Tenant(all.len() as u32);
-        match program.open(tenant, Channel::Direct, &Limits::default()) {
+        match program.open(&tenant(all.len() as u32), Channel::Direct, &Limits::default()) {
             Ok(instance) => all.push(instance),
             Err(error) => break error,
         }
@@ -215,7 +214,7 @@ pub fn instances_are_limited() {
     assert_eq!(all.len(), SLOTS);
     assert_eq!((state(&error), error.message()), ("53000", "too many instances of wasm modules"));
     assert_eq!(error.detail_text(), Some("The limit is 8."));
-    let error = program.open(Tenant(1), Channel::UnixSocket, &Limits::default()).map(|_| ()).expect_err("no channel");
+    let error = program.open(&tenant(1), Channel::UnixSocket, &Limits::default()).map(|_| ()).expect_err("no channel");
     assert_eq!(state(&error), "0A000");
 }
 
@@ -231,7 +230,7 @@ pub fn the_wait_for_the_compiler_is_no_lost_time() {
     let _turn = JobTurn::begin(source);
     clock.enter(Stage::Run);
     let begun = Instant::now();
-    let loaded = crate::runtime().load(&bytes);
+    let loaded = crate::runtime().load(&bytes, &tenant(1));
     let took = begun.elapsed();
     clock.rest();
     assert!(loaded.is_ok());

@@ -1,6 +1,6 @@
 //! Handlers of faults: wasmtime's, that of `preempt`, and that of the standard library, in either order.
 
-use crate::{invoke, module, open, run, runtime};
+use crate::{invoke, module, open, run, runtime, tenant};
 use preempt::{Arrival, Delivery, Serve, Signal, Worker};
 use procs::Limits;
 use procs_conformance::ModelEngine;
@@ -33,7 +33,7 @@ fn told(argument: i64) -> SqlResult<Vec<Vec<Datum>>> {
 pub fn a_fault_is_an_error_among_interrupts() {
     let program = crate::load(&module(BODY)).expect("a module");
     for at in 0..3_000 {
-        let mut instance = program.open(procs::Tenant(1), procs::Channel::Direct, &Limits::default()).expect("a slot");
+        let mut instance = program.open(&tenant(1), procs::Channel::Direct, &Limits::default()).expect("a slot");
         let argument = at % 8;
         let result = invoke(&mut *instance, argument, Limits::default(), &mut ModelEngine::default());
         let expected = match argument {

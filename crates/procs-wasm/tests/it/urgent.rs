@@ -2,9 +2,9 @@
 //! the WebAssembly that it has interrupted. Method: a worker computes and faults, and is interrupted at any instruction by
 //! calls that compute, trap, exhaust their stack or exceed their time.
 
-use crate::{invoke, load, module, open};
+use crate::{invoke, load, module, open, tenant};
 use preempt::{Arrival, BoundedQueue, Delivery, Serve, Signal, Worker};
-use procs::{Instance, Limits, Program, Tenant};
+use procs::{Instance, Limits, Program};
 use procs_conformance::ModelEngine;
 use statement::error::SqlResult;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Calls {
             check(argument, &outcome, "urgent");
             instance.disarm();
             if outcome.is_err() {
-                instance = program.open_urgent(Tenant(1), &LIMITS).expect("an instance");
+                instance = program.open_urgent(&tenant(1), &LIMITS).expect("an instance");
             }
             instance.arm().expect("the thread of epochs");
             assert!(self.ready.push(instance).is_ok(), "there is room");
@@ -132,7 +132,7 @@ pub fn calls_interrupt_code_at_any_instruction() {
         missed: AtomicU64::new(0),
     });
     for _ in 0..8 {
-        let mut instance = program.open_urgent(Tenant(1), &LIMITS).expect("an instance");
+        let mut instance = program.open_urgent(&tenant(1), &LIMITS).expect("an instance");
         instance.arm().expect("the thread of epochs");
         assert!(calls.ready.push(instance).is_ok());
     }
@@ -179,7 +179,7 @@ pub fn calls_interrupt_code_at_any_instruction() {
 pub fn an_urgent_instance_is_limited() {
     let program = load(&module(BODY)).expect("a module");
     for argument in [1, 3, 5, 7, 9, 11] {
-        let mut instance = program.open_urgent(Tenant(1), &LIMITS).expect("an instance");
+        let mut instance = program.open_urgent(&tenant(1), &LIMITS).expect("an instance");
         instance.arm().expect("the thread of epochs");
         let outcome = invoke(&mut *instance, argument, limits_of(argument), &mut ModelEngine::default());
         check(argument, &outcome, "alone");
@@ -189,7 +189,7 @@ pub fn an_urgent_instance_is_limited() {
     }
     let grows = module("(drop (memory.grow (i32.const 4000))) local.get $len");
     let program = load(&grows).expect("a module");
-    let mut instance = program.open_urgent(Tenant(1), &LIMITS).expect("an instance");
+    let mut instance = program.open_urgent(&tenant(1), &LIMITS).expect("an instance");
     instance.arm().expect("the thread of epochs");
     let refused = invoke(&mut *instance, 11, LIMITS, &mut ModelEngine::default()).expect_err("too much memory");
     assert_eq!(refused.state().0, "53200");

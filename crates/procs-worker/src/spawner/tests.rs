@@ -1,6 +1,5 @@
 use super::*;
-use crate::places::Places;
-use procs::Tenant;
+use procs::{CodeTenant, InstanceKind, Tenant};
 use std::io::Read;
 use std::path::Path;
 
@@ -20,7 +19,8 @@ fn order(output: OwnedFd) -> Order {
         channel: File::open("/dev/null").unwrap().into(),
         output,
         memory: 1 << 20,
-        place: Arc::new(Places::new(1, 1)).take(Tenant(10)).unwrap(),
+        share: CodeTenant::alone(Tenant(10)).take(InstanceKind::Worker, 1 << 20).unwrap(),
+        activity: Arc::default(),
     }
 }
 

@@ -12,9 +12,9 @@ use super::urgent::UrgentCode;
 use catalog::rights::Rights;
 use catalog::{CatalogState, Constraint, ConstraintKind, Module, TableInfo};
 use locked::Locked;
-use procs::runtimes::IdleInstances;
+use procs::shares::IdleInstances;
 use procs::{
-    Artifact, ArtifactKind, Channel, CursorHandle, Instance, Level, Limits, NoticeLevel, Runtimes, StatementHandle,
+    Artifact, Channel, CursorHandle, Instance, InstanceKind, Level, Limits, NoticeLevel, Runtimes, StatementHandle,
     TableHandle, Tenant,
 };
 use query::code::{CallScope, CodeTable, PlannedCall, TableCall};
@@ -31,6 +31,8 @@ const MODULES_MAX: usize = 100;
 const SETTINGS_MAX: usize = 4;
 /// Greatest number of instances that a session keeps.
 const INSTANCES_MAX: usize = 16;
+/// Greatest memory of an instance that a session keeps, in bytes. It cannot give back what it does not need now.
+const IDLE_BYTES_MAX: usize = 16 << 20;
 /// Greatest number of bytes of the notices of one statement: they are kept until it has ended.
 const NOTICES_MAX: usize = 1 << 20;
 /// Bytes of a notice besides its text.
@@ -104,10 +106,12 @@ struct IdleList {
 }
 
 impl IdleInstances for KeptInstances {
-    fn give_up(&self, tenant: Tenant, of: ArtifactKind) -> bool {
+    fn give_up(&self, tenant: Tenant, of: &[InstanceKind]) -> bool {
         let given = {
             let all = &mut self.0.locked_anyway().all;
-            let is_one = |(key, _): &(InstanceKey, _)| key.tenant == tenant && key.level.artifact().shares_places(of);
+            let is_one = |(key, _): &(InstanceKey, _)| {
+                key.tenant == tenant && of.contains(&InstanceKind::of(key.level.artifact()))
+            };
             let at = all.iter().position(is_one);
             at.map(|at| all.remove(at))
         };
@@ -323,11 +327,12 @@ impl SessionCode {
         (kept, InstancePlace { key, forgotten: instances.forgotten })
     }
 
-    /// Keeps an instance for the next call, unless the session has forgotten its instances meanwhile.
+    /// Keeps an instance for the next call, unless it has become large, or the session has forgotten its instances
+    /// meanwhile.
     pub(crate) fn keep_instance(&self, InstancePlace { key, forgotten }: InstancePlace, instance: Box<dyn Instance>) {
         let surplus = {
             let mut instances = self.instances.0.locked_anyway();
-            if instances.forgotten == forgotten {
+            if instances.forgotten == forgotten && instance.idle_bytes() <= IDLE_BYTES_MAX {
                 let surplus = (INSTANCES_MAX <= instances.all.len()).then(|| instances.all.remove(0).1);
                 instances.all.push((key, instance));
                 surplus
@@ -339,7 +344,7 @@ impl SessionCode {
         drop(surplus);
     }
 
-    /// Creates an instance. If the role has too many, an idle one of another session makes room.
+    /// Creates an instance.
     fn opened(
         &self,
         level: Level,
@@ -348,29 +353,25 @@ impl SessionCode {
         limits: &Limits,
         asleep: &dyn Fn(&mut dyn FnMut()),
     ) -> SqlResult<Box<dyn Instance>> {
+        self.become_known();
+        let program = self.runtimes.program(level, artifact, tenant)?;
+        let tenant = self.runtimes.tenant(tenant);
+        // Nearly all of the time until a worker is ready is a wait for it.
+        match channel {
+            Channel::Direct => program.open(&tenant, channel, limits),
+            Channel::SharedMemory | Channel::UnixSocket => {
+                let mut opened = Err(SqlError::new(SqlState::INTERNAL_ERROR, "nobody has waited for a worker"));
+                asleep(&mut || opened = program.open(&tenant, channel, limits));
+                opened
+            }
+        }
+    }
+
+    /// Lets others take back idle instances from now on.
+    pub(super) fn become_known(&self) {
         if !self.are_known.swap(true, Relaxed) {
             let idle: Weak<KeptInstances> = Arc::downgrade(&self.instances);
-            self.runtimes.keep(idle);
-        }
-        let program = self.runtimes.program(level, artifact)?;
-        loop {
-            // Nearly all of the time until a worker is ready is a wait for it.
-            let opened = match channel {
-                Channel::Direct => program.open(tenant, channel, limits),
-                Channel::SharedMemory | Channel::UnixSocket => {
-                    let mut opened = Err(SqlError::new(SqlState::INTERNAL_ERROR, "nobody has waited for a worker"));
-                    asleep(&mut || opened = program.open(tenant, channel, limits));
-                    opened
-                }
-            };
-            match opened {
-                Err(error) if error.state() == SqlState::INSUFFICIENT_RESOURCES => {
-                    if !self.runtimes.make_room(tenant, artifact.kind()) {
-                        return Err(error);
-                    }
-                }
-                other => return other,
-            }
+            self.runtimes.shares().keep(idle);
         }
     }
 

@@ -103,6 +103,22 @@ impl Sleeps {
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement sleeps"))
     }
 
+    /// Gives up a sleep that the run has asked for, unless `check` accepts its duration.
+    ///
+    /// # Errors
+    /// That of `check`.
+    pub(crate) fn check_asked(&self, check: impl FnOnce(Duration) -> SqlResult<()>) -> SqlResult<()> {
+        if !self.is_asked() {
+            return Ok(());
+        }
+        let mut state = self.get();
+        let Some(TakeBackReason::Sleep(duration)) = state.asked else { return Ok(()) };
+        check(duration).inspect_err(|_| {
+            state.asked = None;
+            self.0.is_asked.store(false, Relaxed);
+        })
+    }
+
     /// Checks the time limit on this thread. The error ends the run.
     pub(crate) fn check_stay(&self) -> SqlResult<()> {
         let mut state = self.get();

@@ -156,7 +156,8 @@ impl SessionCode {
         let limits = routine.isolation.limits;
         let key =
             InstanceKey { digest: artifact.digest(), level, channel, tenant, memory: limits.memory, is_urgent: true };
-        let program = self.runtimes().program(level, artifact)?;
+        self.become_known();
+        let program = self.runtimes().program(level, artifact, tenant)?;
         // A kept instance may have served other tables. Of wrong ones, the executor knows what to say.
         if program.prepare_urgent(&code.engine).is_err() {
             return Ok(None);
@@ -164,7 +165,7 @@ impl SessionCode {
         let (kept, place) = self.take_instance(key);
         let instance = match kept {
             Some(kept) => kept,
-            None => match program.open_urgent(tenant, &limits) {
+            None => match program.open_urgent(&self.runtimes().tenant(tenant), &limits) {
                 // The executor makes room.
                 Err(error) if error.state() == SqlState::INSUFFICIENT_RESOURCES => return Ok(None),
                 opened => opened?,

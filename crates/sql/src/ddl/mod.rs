@@ -82,6 +82,8 @@ pub(crate) struct CodeToLoad {
     artifact: procs::Artifact,
     /// True to compile it for urgent contexts, too.
     is_urgent: bool,
+    /// Tenant whose share it is.
+    tenant: procs::Tenant,
 }
 
 impl CodeToLoad {
@@ -92,8 +94,8 @@ impl CodeToLoad {
     /// Those of the runtime.
     pub(crate) fn load(&self, runtimes: &procs::Runtimes) -> SqlResult<()> {
         turn::outside(|| {
-            let program = runtimes.program(self.level, &self.artifact)?;
-            if self.is_urgent { program.compile_for_urgent() } else { Ok(()) }
+            let program = runtimes.program(self.level, &self.artifact, self.tenant)?;
+            if self.is_urgent { program.compile_for_urgent(&runtimes.tenant(self.tenant)) } else { Ok(()) }
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use super::drop::DroppedObjects;
 use super::{CodeToLoad, Ddl, DdlResult};
-use crate::context::{no_artifact, no_module};
+use crate::context::{no_artifact, no_module, tenant_of};
 use catalog::acl::Privileges;
 use catalog::rights::not_owner;
 use catalog::{Language, Module, Routine};
@@ -73,7 +73,7 @@ impl Ddl<'_> {
             let artifact = Artifact::for_statement(kind, bytes)?;
             if kind == ArtifactKind::Native {
                 // The name must be one that the server has.
-                self.run.env.code.runtimes().program(Level::Native, &artifact)?;
+                self.run.env.code.runtimes().program(Level::Native, &artifact, tenant_of(self.run.env))?;
             }
             artifacts.push(artifact);
         }
@@ -102,13 +102,13 @@ impl Ddl<'_> {
         let Some((level, _)) = routine.level() else { return Ok(()) };
         let Some(artifact) = module.artifact(level.artifact()) else { return Ok(()) };
         let runtimes = self.run.env.code.runtimes();
-        let is_urgent = routine.isolation.is_urgent;
+        let (is_urgent, tenant) = (routine.isolation.is_urgent, tenant_of(self.run.env));
         if runtimes.has_program(level, artifact)
-            && (!is_urgent || runtimes.program(level, artifact)?.is_ready_for_urgent())
+            && (!is_urgent || runtimes.program(level, artifact, tenant)?.is_ready_for_urgent())
         {
             return Ok(());
         }
-        self.made.to_load = Some(CodeToLoad { level, artifact: artifact.clone(), is_urgent });
+        self.made.to_load = Some(CodeToLoad { level, artifact: artifact.clone(), is_urgent, tenant });
         Err(SqlError::again(RetryReason::Locked))
     }
 
@@ -250,7 +250,7 @@ impl Ddl<'_> {
     pub(super) fn add_users(&self, module: &Module, role: u32, doomed: &mut DroppedObjects) {
         for routine in self.state.routines_of_module(&module.name) {
             if routine.owner != role {
-                let shown = format!("{} {}", routine.kind.word(), self.shown_routine(routine));
+                let shown = format!("function {}", self.shown_routine(routine));
                 doomed.depends(shown, &format!("module {}", module.name));
             }
             doomed.add_routine(Arc::clone(routine));

@@ -4,7 +4,7 @@
 //! only a call shows (a write that needs a default, a lock that another transaction holds) is left to the executor then.
 
 use super::Ddl;
-use crate::context::refuse_urgent_table;
+use crate::context::{refuse_urgent_table, tenant_of};
 use catalog::{Module, Routine, RoutineKind};
 use procs::Level;
 use query::code::{CallScope, CodeTable, PlannedCall};
@@ -40,7 +40,7 @@ impl Ddl<'_> {
         let Some((level, _)) = routine.level() else { return Ok(()) };
         let reason = match module.artifact(level.artifact()) {
             Some(artifact) if matches!(level, Level::Native | Level::Wasm) => {
-                self.run.env.code.runtimes().program(level, artifact)?.refuses_urgent()
+                self.run.env.code.runtimes().program(level, artifact, tenant_of(self.run.env))?.refuses_urgent()
             }
             Some(_) | None => Some("Only code of the levels \"native\" and \"wasm\" can interrupt a query."),
         };

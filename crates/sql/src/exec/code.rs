@@ -134,7 +134,16 @@ impl Run<'_> {
         if let (Some(clock), Some(before)) = (clock, before) {
             clock.restore(before);
         }
-        let returned = invoked?;
+        let returned = match invoked {
+            Ok(returned) => returned,
+            Err(error) => {
+                // The statement begins again after a sleep, with a new limit, so it must not begin one that passes it.
+                if let Some(deadline) = calls.deadline {
+                    self.env.sleeps.check_asked(|sleep| deadline.check_wait(sleep))?;
+                }
+                return Err(error);
+            }
+        };
         if routine.is_set {
             calls.count(returned.len() as u64)?;
         }
@@ -326,13 +335,40 @@ pub(super) fn no_direct_access() -> SqlError {
 }
 
 /// Checks a row that linked code has made: its width, and the types of its values.
+///
+/// # Errors
+/// `39000` for another width, `42804` for a value of another type.
 pub(super) fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
-    let is_value = |(value, of): (&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
-    if row.len() == kinds.len() && row.iter().zip(kinds).all(is_value) {
-        return Ok(());
+    if row.len() != kinds.len() {
+        return Err(broken("a row has other columns than declared"));
     }
-    let message = "the routine broke the protocol: a row has other columns than declared";
-    Err(SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, message))
+    check_types(row, kinds)
+}
+
+/// Checks the values of a key that linked code has made, or the first of them.
+///
+/// # Errors
+/// `39000` for another number of values, `42804` for one of another type.
+fn check_key(values: &[Datum], key: Option<&[SqlType]>) -> SqlResult<()> {
+    match key {
+        Some(key) if values.len() == key.len() => check_types(values, key),
+        Some(_) | None => Err(broken("a key has other columns than the table's")),
+    }
+}
+
+fn check_types(values: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
+    let is_value = |(value, of): &(&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
+    match values.iter().zip(kinds).find(|pair| !is_value(pair)) {
+        None => Ok(()),
+        Some((_, of)) => {
+            let message = format!("the routine sent a value of another type for one of type {}", of.kind.name());
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+fn broken(how: &str) -> SqlError {
+    SqlError::new(SqlState::EXTERNAL_ROUTINE_INVOCATION_EXCEPTION, format!("the routine broke the protocol: {how}"))
 }
 
 impl EngineCalls for CodeCalls<'_, '_> {
@@ -381,6 +417,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
+        check_key(key, Some(&self.table(table)?.table.key))?;
         let call = self.table_call(table, TableCall::Get { locks })?;
         let mut is_found = false;
         let mut each = |row: &[Datum]| {
@@ -411,6 +448,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn delete(&mut self, table: TableHandle, key: &[Datum]) -> SqlResult<bool> {
+        check_key(key, Some(&self.table(table)?.table.key))?;
         let call = self.table_call(table, TableCall::Delete)?;
         let changed =
             self.command(&call, key, |run| run.body_rows(&call.statement, &mut |_| Ok(Flow::Continue(()))))?;
@@ -420,6 +458,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn scan(&mut self, table: TableHandle, prefix: &[Datum], is_descending: bool) -> SqlResult<CursorHandle> {
+        check_key(prefix, self.table(table)?.table.key.get(..prefix.len()))?;
         let call = self.table_call(table, TableCall::Scan { prefix: prefix.len(), is_descending })?;
         let opened = self.open(&call, prefix)?;
         opened.cursor.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a scan without columns"))

@@ -334,7 +334,7 @@ impl<'r, 'e> UrgentCalls<'r, 'e> {
 
     /// Returns the row with a key of an index, if there is one.
     fn find(&self, table: &'r TableInfo, index: usize, columns: &[usize], key: &[Datum]) -> SqlResult<Option<Row<'r>>> {
-        if key.iter().any(Datum::is_null) {
+        if key.len() == columns.len() && key.iter().any(Datum::is_null) {
             return Ok(None);
         }
         self.check_fit(table, columns, key)?;
@@ -343,8 +343,10 @@ impl<'r, 'e> UrgentCalls<'r, 'e> {
         self.by_engine(found)
     }
 
+    /// Checks that the values can be those of the columns. The executor says what is wrong with others.
     fn check_fit(&self, table: &TableInfo, columns: &[usize], values: &[Datum]) -> SqlResult<()> {
-        let fit = columns.iter().zip(values).all(|(at, value)| fits(value, table.columns[*at].kind));
+        let fit = columns.len() == values.len()
+            && columns.iter().zip(values).all(|(at, value)| fits(value, table.columns[*at].kind));
         if fit { Ok(()) } else { Err(self.give_up(GaveUp::Executor)) }
     }
 

@@ -17,14 +17,16 @@ use crate::context::{check_notices, notice_bytes};
 use crate::exec::remote::{Letter, Mailbox, RemoteProcedure};
 use crate::exec::{StepAnswer, StepCall, may_end_transactions, no_end_of_transaction, of_code};
 use catalog::{Module, Routine, RoutineResult};
+use locked::Locked;
 use procs::TransactionEnd;
 use procs::ends::Deadline;
 use query::plan::RoutineCall;
 use stage::Stage;
 use statement::error::{RetryReason, SqlError, SqlResult, SqlState};
 use statement::outcome::CommandTag;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use types::datum::Datum;
 
@@ -38,31 +40,40 @@ const ENDING_MAX: usize = 1_024;
 /// run on the thread of its session.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Procedures that have ended transactions: for each remainder of OIDs the address of the latest, which stands for its
-/// version. The address of one that is gone may become that of another, which then runs on a thread of its own at once;
-/// that is slower, and no less right. Sessions read it at each `CALL`, so it has no lock.
+/// Procedures that have ended transactions: for each remainder of OIDs the latest, by the address of its definition.
+/// Sessions read it at each `CALL`, so that takes no lock.
+///
+/// **Invariant:** an address stands here only while a weak reference keeps it from becoming that of another definition.
 #[derive(Debug)]
-pub(super) struct EndingProcedures([AtomicUsize; ENDING_MAX]);
+pub(super) struct EndingProcedures {
+    addresses: [AtomicUsize; ENDING_MAX],
+    kept: Mutex<HashMap<usize, Weak<Routine>>>,
+}
 
 impl Default for EndingProcedures {
     fn default() -> EndingProcedures {
-        EndingProcedures([const { AtomicUsize::new(0) }; ENDING_MAX])
+        EndingProcedures { addresses: [const { AtomicUsize::new(0) }; ENDING_MAX], kept: Mutex::default() }
     }
 }
 
 impl EndingProcedures {
-    fn place(&self, procedure: &Arc<Routine>) -> Option<(&AtomicUsize, usize)> {
-        self.0.get(procedure.oid as usize % ENDING_MAX).map(|place| (place, Arc::as_ptr(procedure).addr()))
+    fn place(procedure: &Arc<Routine>) -> usize {
+        procedure.oid as usize % ENDING_MAX
     }
 
     pub(super) fn has(&self, procedure: &Arc<Routine>) -> bool {
-        self.place(procedure).is_some_and(|(place, address)| place.load(Relaxed) == address)
+        let address = self.addresses.get(EndingProcedures::place(procedure));
+        address.is_some_and(|address| address.load(Relaxed) == Arc::as_ptr(procedure).addr())
     }
 
     fn note(&self, procedure: &Arc<Routine>) {
-        if let Some((place, address)) = self.place(procedure) {
-            place.store(address, Relaxed);
+        let place = EndingProcedures::place(procedure);
+        let mut kept = self.kept.locked_anyway();
+        if let Some(address) = self.addresses.get(place) {
+            address.store(Arc::as_ptr(procedure).addr(), Relaxed);
         }
+        // The one before is let go after its address is gone.
+        kept.insert(place, Arc::downgrade(procedure));
     }
 }
 

@@ -45,6 +45,7 @@ module! {
         identity;
         daemon;
         ends;
+        lingers;
     }
 }
 
@@ -356,6 +357,16 @@ mod native {
         }
     }
 
+    /// Starts a thread that computes for ever, also when the call has ended.
+    pub(super) fn lingers(_call: &mut Call) -> Result<i64> {
+        let started = std::thread::Builder::new().spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        Ok(i64::from(started.is_ok()))
+    }
+
     /// Opens files until that fails. Returns their number.
     pub(super) fn descriptors(_call: &mut Call) -> Result<i64> {
         let mut all = Vec::new();
@@ -405,9 +416,13 @@ mod native {
     pub(super) fn daemon(_call: &mut Call) -> Result<i64> {
         missing()
     }
+
+    pub(super) fn lingers(_call: &mut Call) -> Result<i64> {
+        missing()
+    }
 }
 
-use native::{daemon, descriptors, dies_by_signal, forbidden_calls, fork_bomb, identity, open_files};
+use native::{daemon, descriptors, dies_by_signal, forbidden_calls, fork_bomb, identity, lingers, open_files};
 
 fn leaves(call: &mut Call) -> Result<i64> {
     std::process::exit(call.argument::<i64>(0)? as i32)
