@@ -165,6 +165,7 @@ pub fn run(arguments: &GlassArguments, stop: &Stop) -> anyhow::Result<Report> {
         }
         None => measure(&mut report, arguments, stop)?,
     }
+    results::charts(&mut report);
     ladder::fill(&mut report);
     goals::fill(&mut report);
     if let Some(docs) = &arguments.docs {

@@ -151,8 +151,8 @@ struct Counts {
     tenants: HashMap<Tenant, TenantCounts>,
     instances: [usize; 3],
     compilers: usize,
-    /// Instances that are about to end.
-    ending: usize,
+    /// Instances that are about to end, by kind.
+    ending: [usize; 3],
 }
 
 /// Shares of all tenants of a server.
@@ -263,22 +263,26 @@ impl CodeShares {
     /// `53000` for too many instances, `53200` for too much memory; those of the statement's pulse.
     pub fn take(self: &Arc<CodeShares>, tenant: Tenant, kind: InstanceKind, bytes: u64) -> SqlResult<InstanceShare> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let begin = Instant::now();
+        let mut waits_since = Instant::now();
         loop {
             let reached = match self.try_take(tenant, kind, bytes) {
                 Ok(share) => return Ok(share),
                 Err(reached) => reached,
             };
-            if self.make_room(&reached, tenant) {
+            let kinds = reached.missing.kinds();
+            let counts = self.counts.locked();
+            // What is about to be given back may be enough: no other instance goes before.
+            if kinds.iter().any(|kind| 0 < counts.ending[kind.index()]) && waits_since.elapsed() < PLACE_WAIT {
+                // A look may take long, and no other tenant waits for it.
+                drop(self.changed.wait_timeout(counts, LOOK).or_end_process());
+                pulse::look()?;
                 continue;
             }
-            let counts = self.counts.locked();
-            if counts.ending == 0 || PLACE_WAIT < begin.elapsed() {
+            drop(counts);
+            if !self.make_room(&reached, tenant, kinds) {
                 return Err(reached.error);
             }
-            // A look may take long, and no other tenant waits for it.
-            drop(self.changed.wait_timeout(counts, LOOK).or_end_process());
-            pulse::look()?;
+            waits_since = Instant::now();
         }
     }
 
@@ -317,10 +321,9 @@ impl CodeShares {
         Ok(share)
     }
 
-    /// Has a session drop an idle instance that has what is missing. Returns false if there is none.
-    fn make_room(&self, reached: &Reached, tenant: Tenant) -> bool {
+    /// Has a session drop an idle instance of these kinds that has what is missing. Returns false if there is none.
+    fn make_room(&self, reached: &Reached, tenant: Tenant, of: &[InstanceKind]) -> bool {
         let all: Vec<_> = self.idle.locked().iter().filter_map(Weak::upgrade).collect();
-        let of = reached.missing.kinds();
         let gives = |tenant: Tenant| all.iter().any(|session| session.give_up(tenant, of));
         if reached.is_of_tenant { gives(tenant) } else { self.by_size(reached.missing).into_iter().any(gives) }
     }
@@ -389,14 +392,14 @@ impl InstanceShare {
         self.try_resize(bytes).map_err(|reached| reached.error)
     }
 
-    /// Counts this memory from now on as [`InstanceShare::resize`] does. Idle instances make room for it.
+    /// Counts this memory from now on as [`InstanceShare::resize`] does. Idle instances that end at once make room for it.
     ///
     /// # Errors
     /// `53200`
     pub fn resize_with_room(&mut self, bytes: usize) -> SqlResult<()> {
         loop {
             let Err(reached) = self.try_resize(bytes) else { return Ok(()) };
-            if !self.shares.make_room(&reached, self.account.tenant) {
+            if !self.shares.make_room(&reached, self.account.tenant, &[InstanceKind::Wasm]) {
                 return Err(reached.error);
             }
         }
@@ -438,7 +441,7 @@ impl InstanceShare {
     /// Notes that the instance is gone, though what it takes is not given back yet.
     pub fn end(&mut self) {
         self.is_ending = true;
-        self.shares.counts.locked().ending += 1;
+        self.shares.counts.locked().ending[self.kind.index()] += 1;
     }
 }
 
@@ -448,7 +451,7 @@ impl Drop for InstanceShare {
         self.shares.bytes.fetch_sub(self.bytes, Relaxed);
         let mut counts = self.shares.counts.locked_anyway();
         counts.instances[self.kind.index()] -= 1;
-        counts.ending -= usize::from(self.is_ending);
+        counts.ending[self.kind.index()] -= usize::from(self.is_ending);
         counts.of(self.account.tenant).instances[self.kind.index()] -= 1;
         counts.leave(self.account.tenant);
         drop(counts);
@@ -534,6 +537,24 @@ mod tests {
         let third = take(3).expect("one of the tenant with the most makes room");
         assert_eq!(kept(), (0, 1));
         drop((own, third));
+    }
+
+    /// Goal: for a place that is about to be free, no idle instance goes.
+    #[test]
+    fn an_end_under_way_is_awaited() {
+        let shares = CodeShares::new(ShareLimits { workers: ShareLimit { tenant: 3, server: 3 }, ..LIMITS });
+        let take = |tenant| shares.take(Tenant(tenant), InstanceKind::Worker, 0).expect("a place");
+        let session = session(&shares);
+        session.0.locked_anyway().extend([take(1), take(1)]);
+        let mut ending = take(1);
+        ending.end();
+        let reaped = std::thread::spawn(move || {
+            std::thread::sleep(PLACE_WAIT / 10);
+            drop(ending);
+        });
+        drop(take(1));
+        assert_eq!(session.0.locked_anyway().len(), 2);
+        reaped.join().expect("no panic");
     }
 
     #[test]

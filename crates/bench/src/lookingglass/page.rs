@@ -7,6 +7,7 @@ use super::calls;
 use super::goals;
 use super::key_value::CALLS;
 use super::ladder::{STEPS, attacks_cell, cell, cell_of_count};
+use super::results::own_us;
 use super::rungs::{POINTS, RUNGS};
 use super::transports::CLIENTS;
 use super::urgent;
@@ -192,14 +193,9 @@ fn stages(figures: &Figures) -> PageTable {
     for (key, work, rung) in rungs.chain(points) {
         let of = |what: &str| figures.get(&format!("{key}.{}.{what}", rung.key)).copied();
         let Some(all) = of("cpu_us") else { continue };
-        // Where workers run within the call that wakes them, that time is theirs: it is no part of the crossing.
-        let theirs = of("stage.outside_us").map_or(0.0, |outside| (-outside).max(0.0));
-        let of_stage = |stage: &&str| match (*stage, of(&format!("stage.{stage}_us"))) {
-            ("crossing", us) => us.map(|us| us - theirs),
-            ("outside", us) => us.map(|us| us + theirs),
-            (_, us) => us,
-        };
-        let sum = |stages: &[&str]| stages.iter().filter_map(of_stage).sum::<f64>();
+        let outside_us = of("stage.outside_us").unwrap_or(0.0);
+        let own = |stage: &&str| of(&format!("stage.{stage}_us")).map(|us| own_us(stage, us, outside_us));
+        let sum = |stages: &[&str]| stages.iter().filter_map(own).sum::<f64>();
         let mut row = vec![format!("{work}, {}", rung.title)];
         row.extend(COLUMNS.map(|(_, stages)| number(sum(stages))));
         row.extend([cell(of("worker_us")), number(all)]);

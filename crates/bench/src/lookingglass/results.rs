@@ -1,10 +1,12 @@
 //! Tables, figures and charts of the rungs.
 
 use super::drive::{Driven, Work};
-use super::rungs::Rung;
+use super::key_value::CALLS;
+use super::rungs::{POINTS, RUNGS, Rung};
 use crate::report::median;
 use crate::report::{Report, StackChart, TextTable, number};
 use crate::wire::servers::MeasuredServer;
+use std::collections::BTreeMap;
 
 /// Rung of one server, in all rounds.
 pub struct Row<'a> {
@@ -74,31 +76,6 @@ impl<'a> Row<'a> {
         self.sum.us_each(self.sum.used.outside_s())
     }
 
-    fn parts(&self) -> [f64; PARTS.len()] {
-        if !self.target.is_overtake() {
-            return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.cpu_us()];
-        }
-        let sum = |stages: &[&str]| stages.iter().map(|stage| self.own_us(stage)).sum::<f64>();
-        let attributed = [
-            sum(&["network_read", "network_write"]),
-            sum(&["decode", "encode"]),
-            sum(&["parse", "plan", "plan_cached"]),
-            sum(&["run"]),
-            sum(&["crossing"]),
-            self.workers_us(),
-        ];
-        let [network, codec, plan, run, crossing, workers] = attributed;
-        let rest = (self.cpu_us() - attributed.iter().sum::<f64>()).max(0.0);
-        [network, codec, plan, run, crossing, workers, rest, 0.0]
-    }
-
-    /// Returns the time of a stage that is the server's own. A worker on the server's processor runs within the call that
-    /// wakes it, which is part of the stage `crossing`; that time is the worker's.
-    fn own_us(&self, stage: &str) -> f64 {
-        let us = self.stage_us(stage);
-        if stage == "crossing" { us + self.outside_us().min(0.0) } else { us }
-    }
-
     fn workers_us(&self) -> f64 {
         self.sum.us_each(self.sum.used.workers.all_s)
     }
@@ -117,12 +94,69 @@ pub fn fill(report: &mut Report, key: &str, title: &str, rows: &[Row<'_>]) {
     figures(report, key, rows);
     report.table(costs(title, rows));
     report.table(stages(title, rows));
-    let mut chart = StackChart::new(format!("{title}: server processor time"), "µs per transaction", &PARTS);
-    for row in rows {
-        let server = if row.target.is_overtake() { "Overtake" } else { "PostgreSQL" };
-        chart.bar(format!("{server}, {}", row.rung.title.replace("stored, ", "")), &row.parts());
+}
+
+/// Returns the part of a stage's time that is the server's own. A worker on the server's processor runs within the call
+/// that wakes it, which is part of the stage `crossing`; so all stages together exceed the processor time, and the time
+/// outside of them is negative.
+pub fn own_us(stage: &str, us: f64, outside_us: f64) -> f64 {
+    match stage {
+        "crossing" => us + outside_us.min(0.0),
+        "outside" => us.max(0.0),
+        _ => us,
     }
-    report.chart(chart);
+}
+
+/// Adds the bars of all works of which there are figures.
+pub fn charts(report: &mut Report) {
+    let key_value = CALLS.map(|calls| {
+        (
+            format!("glass.kv.{calls}"),
+            format!("Key-value mix, {calls} calls").replace(" 1 calls", " 1 call"),
+            &RUNGS[..],
+        )
+    });
+    let works = [("glass.new_order".to_owned(), "New-Order".to_owned(), &RUNGS[..])]
+        .into_iter()
+        .chain(key_value)
+        .chain([("glass.point".to_owned(), "Look-ups by key".to_owned(), &POINTS[..])]);
+    for (key, title, rungs) in works {
+        let mut chart = StackChart::new(format!("{title}: server processor time"), "µs per transaction", &PARTS);
+        let mut has_bars = false;
+        for (prefix, server) in [("", "Overtake"), ("postgres_", "PostgreSQL")] {
+            for rung in rungs {
+                if let Some(parts) = parts(report.figures(), &format!("{key}.{prefix}{}", rung.key)) {
+                    chart.bar(format!("{server}, {}", rung.title.replace("stored, ", "")), &parts);
+                    has_bars = true;
+                }
+            }
+        }
+        if has_bars {
+            report.chart(chart);
+        }
+    }
+}
+
+/// Returns the parts of the bar of one rung; `None` without figures.
+fn parts(figures: &BTreeMap<String, f64>, rung: &str) -> Option<[f64; PARTS.len()]> {
+    let of = |what: &str| figures.get(&format!("{rung}.{what}")).copied();
+    let all = of("cpu_us")?;
+    let Some(outside_us) = of("stage.outside_us") else {
+        return Some([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, all]);
+    };
+    let own = |stage: &&str| own_us(stage, of(&format!("stage.{stage}_us")).unwrap_or(0.0), outside_us);
+    let sum = |stages: &[&str]| stages.iter().map(own).sum::<f64>();
+    let attributed = [
+        sum(&["network_read", "network_write"]),
+        sum(&["decode", "encode"]),
+        sum(&["parse", "plan", "plan_cached"]),
+        sum(&["run"]),
+        sum(&["crossing"]),
+        of("worker_us").unwrap_or(0.0),
+    ];
+    let [network, codec, plan, run, crossing, workers] = attributed;
+    let rest = (all - attributed.iter().sum::<f64>()).max(0.0);
+    Some([network, codec, plan, run, crossing, workers, rest, 0.0])
 }
 
 fn figures(report: &mut Report, key: &str, rows: &[Row<'_>]) {
@@ -207,7 +241,7 @@ fn stages(title: &str, rows: &[Row<'_>]) -> TextTable {
     ];
     let mut table = TextTable::new(format!("{title}: Overtake's stages, µs per transaction"), &header);
     for row in rows.iter().filter(|row| row.target.is_overtake()) {
-        let stages = STAGES.map(|stage| number(row.own_us(stage)));
+        let stages = STAGES.map(|stage| number(own_us(stage, row.stage_us(stage), row.outside_us())));
         let ends = [row.outside_us().max(0.0), row.workers_us(), row.cpu_us()].map(number);
         table.row([row.rung.title.to_owned()].into_iter().chain(stages).chain(ends));
     }

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             testkit::test!(modules::an_instance_ends_with_its_first_error),
             testkit::test!(modules::a_call_needs_a_length_within_the_area),
             testkit::test!(modules::memory_and_tables_are_limited),
+            testkit::plain!(modules::memories_of_a_tenant_are_limited_together),
             testkit::test!(modules::an_endless_loop_ends_by_its_limit_and_by_a_cancel),
             testkit::test!(modules::a_slot_is_empty_when_it_is_used_again),
             testkit::test!(modules::instances_are_limited),

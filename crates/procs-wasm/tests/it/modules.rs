@@ -1,7 +1,8 @@
 //! Modules that keep the rules, and modules that do not.
 
 use crate::{invoke, load, load_into, module, open, run, tenant};
-use procs::{Artifact, ArtifactKind, Channel, Instance, Limits, Program, Runtime};
+use preempt::memory;
+use procs::{Artifact, ArtifactKind, Channel, CodeTenant, Instance, Limits, Program, Runtime, Tenant};
 use procs_conformance::ModelEngine;
 use procs_wasm::{WasmConfig, WasmRuntime};
 use stage::turn::JobTurn;
@@ -130,6 +131,40 @@ pub fn memory_and_tables_are_limited() {
     let body = "(loop $more (br_if $more (i32.ne (table.grow $table (ref.null func) (i32.const 1000)) (i32.const -1))))
         local.get $len";
     assert_eq!(state(&run(body, limits).expect_err("a bomb")), "53200");
+}
+
+/// Goal: the memories of a tenant's instances count together, also while nobody uses them, and another tenant's do not
+/// count with them.
+pub fn memories_of_a_tenant_are_limited_together() {
+    const GROWN: usize = 32 << 20;
+    // One page is 64 kB.
+    let program = load(&module("(drop (memory.grow (i32.const 512))) local.get $len")).expect("a module");
+    let before = memory::held_bytes();
+    memory::set_limit_bytes(before.max(256 << 20) + 4 * (3 * GROWN));
+    let share = memory::limit_bytes() / 4;
+    let limits = Limits { memory: 64 << 20, ..Limits::default() };
+    let one = tenant(1);
+    let other = CodeTenant { tenant: Tenant(2), ..one.clone() };
+    let grown = |tenant: &CodeTenant| {
+        let mut instance = program.open(tenant, Channel::Direct, &limits)?;
+        invoke(&mut *instance, 1, limits, &mut ModelEngine::default()).map(|_| instance)
+    };
+    let mut all = Vec::new();
+    let error = loop {
+        match grown(&one) {
+            Ok(instance) => all.push(instance),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((state(&error), error.message()), ("53200", "out of memory for stored code"));
+    let bytes: usize = all.iter().map(|instance| instance.idle_bytes()).sum();
+    assert!(all.len() * GROWN <= bytes && bytes <= share && share < bytes + 2 * GROWN, "{bytes} of {share}");
+    assert!(before + bytes <= memory::held_bytes(), "the process's memory has them");
+    grown(&other).expect("a share of its own");
+    all.pop();
+    grown(&one).expect("the memory of an instance that is gone");
+    drop(all);
+    memory::set_limit_bytes(usize::MAX);
 }
 
 pub fn an_endless_loop_ends_by_its_limit_and_by_a_cancel() {

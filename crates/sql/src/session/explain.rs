@@ -108,7 +108,8 @@ impl Session {
             }
             analysed = Some(explaining);
         }
-        let ExplainedPath { path, plan, row_budget, reason } = match analysed.as_mut().and_then(|one| one.report.take()) {
+        let ExplainedPath { path, plan, row_budget, reason } = match analysed.as_mut().and_then(|one| one.report.take())
+        {
             Some(report) => {
                 facts.extend(of_report(&report));
                 ExplainedPath { path: ANALYTICS, plan: report.plan, row_budget: None, reason: None }
