@@ -476,6 +476,16 @@ mod tests {
         assert!(datum(WireValue::Date(i32::MAX), Kind::Date.into()).is_ok());
         assert_eq!(state(WireValue::Int(1), Kind::Text), "42804");
         assert_eq!(state(WireValue::Bytes(b"a"), Kind::Text), "42804");
+        // Scales that the format of numbers does not have. SQL refuses them in the same words.
+        for unscaled in [0, 1, i128::MIN] {
+            for scale in [16_384, u16::MAX] {
+                let beyond = datum(WireValue::Decimal(unscaled, scale), Kind::Numeric.into()).expect_err("refused");
+                assert_eq!((beyond.state().0, beyond.message()), ("22003", "value overflows numeric format"));
+                let in_sql = text::input(&format!("{unscaled}e-{scale}"), Kind::Numeric.into(), &Forms::DEFAULT);
+                assert_eq!(in_sql.expect_err("refused"), beyond, "{unscaled} {scale}");
+            }
+            assert!(datum(WireValue::Decimal(unscaled, 16_383), Kind::Numeric.into()).is_ok());
+        }
         assert_eq!(state(WireValue::Text("x"), Kind::Int4), "22P02");
         let short = SqlType { kind: Kind::Varchar, typmod: 4 + 2 };
         assert_eq!(datum(WireValue::Text("abc"), short).expect_err("too long").state().0, "22001");

@@ -222,13 +222,15 @@ impl Numeric {
         }
     }
 
-    /// Returns the number if the format can hold it. Rounding may have made it longer by a digit.
+    /// Returns the number if the format can hold it. Rounding may have made it longer by a digit, and parts from outside
+    /// may have any scale.
     ///
     /// # Errors
     /// `22003`.
     pub fn in_range(self) -> SqlResult<Numeric> {
         let is_long = matches!(&self.0, Repr::Big(big) if big.0.bits() > 400_000);
-        if is_long && self.digits_before_point() > MAX_WHOLE_DIGITS { Err(Numeric::overflow()) } else { Ok(self) }
+        let is_beyond = MAX_SCALE < self.scale() || is_long && self.digits_before_point() > MAX_WHOLE_DIGITS;
+        if is_beyond { Err(Numeric::overflow()) } else { Ok(self) }
     }
 
     /// Returns the least whole number that is not less than this one.

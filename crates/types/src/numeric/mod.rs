@@ -119,7 +119,8 @@ impl Numeric {
         }
     }
 
-    /// Creates a number from the parts of a decimal: `unscaled` / 10^`scale`, with `scale` as its display scale.
+    /// Creates a number from the parts of a decimal: `unscaled` / 10^`scale`, with `scale` as its display scale. For parts
+    /// from outside, [`Numeric::in_range`] says whether the format can hold it.
     pub fn from_parts(unscaled: i128, scale: u16) -> Numeric {
         match i64::try_from(unscaled) {
             Ok(small) => Numeric(Repr::Small(small, scale)),
@@ -292,8 +293,11 @@ impl Numeric {
         counted(4 * digits.len() as u64)?;
         let unscaled: BigInt = digits.parse().map_err(|_| invalid())?;
         let scale = fraction.len() as i64 - exponent;
+        if scale > i64::from(MAX_SCALE) {
+            return Err(Numeric::overflow());
+        }
         if unscaled.is_zero() {
-            return Ok(Numeric::made(unscaled, scale.clamp(0, i64::from(MAX_SCALE)) as u32));
+            return Ok(Numeric::made(unscaled, scale.max(0) as u32));
         }
         if scale < 0 {
             // The number of digits is checked first, since the power itself may be too large to compute.
@@ -301,9 +305,6 @@ impl Numeric {
                 return Err(Numeric::overflow());
             }
             return Numeric::checked(unscaled * ten_to(scale.unsigned_abs() as u32), 0);
-        }
-        if scale > i64::from(MAX_SCALE) {
-            return Err(Numeric::overflow());
         }
         Numeric::checked(unscaled, scale as u32)
     }
