@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::kernel;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 const CREATE_VM: usize = 0xae01;
@@ -131,22 +132,50 @@ struct Cpuid {
     entries: [CpuidEntry; CPUID_MAX],
 }
 
+/// Register that has a number, with its value. In C, the number and a reserved word of zero are its first half.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct NumberedRegister {
+    number: u32,
+    reserved: u32,
+    value: u64,
+}
+
 #[repr(C)]
 struct ModelRegisters<const N: usize> {
     count: u32,
     padding: u32,
-    /// Number and value of each.
-    entries: [(u64, u64); N],
+    entries: [NumberedRegister; N],
 }
 
 #[repr(C)]
 struct ControlRegisters {
     count: u32,
     flags: u32,
-    /// Number of the first in the lower half; its value.
-    entries: [(u64, u64); 16],
+    entries: [NumberedRegister; 16],
     padding: [u64; 16],
 }
+
+/// Bytes of the structure that a request reads or writes, which its number has.
+const fn bytes_of(request: usize) -> usize {
+    request >> 16 & 0x3fff
+}
+
+// The sizes that the kernel expects. Those of lists have a head alone, and the entries follow it.
+const _: () = {
+    assert!(size_of::<Registers>() == bytes_of(GET_REGS) && size_of::<Registers>() == bytes_of(SET_REGS));
+    assert!(size_of::<SpecialRegisters>() == bytes_of(GET_SREGS));
+    assert!(size_of::<SpecialRegisters>() == bytes_of(SET_SREGS));
+    assert!(size_of::<Segment>() == 24 && size_of::<Table>() == 16);
+    assert!(size_of::<MemoryRegion>() == bytes_of(SET_USER_MEMORY_REGION));
+    assert!(size_of::<ControlRegisters>() == bytes_of(SET_XCRS));
+    assert!(size_of::<CpuidEntry>() == 40 && size_of::<NumberedRegister>() == 16);
+    assert!(offset_of!(Cpuid, entries) == bytes_of(GET_SUPPORTED_CPUID));
+    assert!(offset_of!(Cpuid, entries) == bytes_of(SET_CPUID2));
+    assert!(size_of::<Cpuid>() == 8 + CPUID_MAX * 40);
+    assert!(offset_of!(ModelRegisters<1>, entries) == bytes_of(SET_MSRS));
+    assert!(size_of::<ModelRegisters<3>>() == 8 + 3 * 16);
+};
 
 /// Reason for which the processor has left the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,17 +265,19 @@ impl Processor {
         let Some(states) = states.map(|one| u64::from(one.eax) & STATES).filter(|states| *states != 0) else {
             return Ok(());
         };
-        let mut registers = ControlRegisters { count: 1, flags: 0, entries: [(0, 0); 16], padding: [0; 16] };
-        registers.entries[0] = (0, states | 3);
+        let entries = [NumberedRegister::default(); 16];
+        let mut registers = ControlRegisters { count: 1, flags: 0, entries, padding: [0; 16] };
+        registers.entries[0].value = states | 3;
         // SAFETY: reads a local.
         let set = unsafe { kernel::ioctl(self.file, SET_XCRS, (&raw const registers).addr()) };
         made(set, "KVM_SET_XCRS failed").map(drop)
     }
 
     /// Sets model-specific registers, by their numbers.
-    pub fn set_model_registers<const N: usize>(&self, entries: [(u64, u64); N]) -> Result<(), &'static str> {
+    pub fn set_model_registers<const N: usize>(&self, entries: [(u32, u64); N]) -> Result<(), &'static str> {
+        let entries = entries.map(|(number, value)| NumberedRegister { number, reserved: 0, value });
         let registers = ModelRegisters { count: N as u32, padding: 0, entries };
-        // SAFETY: reads a local. The number of a register and its reserved half are one number here.
+        // SAFETY: reads a local, as many entries as its count says.
         let set = unsafe { kernel::ioctl(self.file, SET_MSRS, (&raw const registers).addr()) };
         if set == N as isize { Ok(()) } else { Err("KVM_SET_MSRS failed") }
     }

@@ -25,9 +25,9 @@ const READ_WRITE: u8 = 3;
 const BUSY_STATE: u8 = 11;
 
 /// Model-specific registers of system calls.
-const STAR: u64 = 0xc000_0081;
-const LSTAR: u64 = 0xc000_0082;
-const FMASK: u64 = 0xc000_0084;
+const STAR: u32 = 0xc000_0081;
+const LSTAR: u32 = 0xc000_0082;
+const FMASK: u32 = 0xc000_0084;
 /// Selectors of the gate, and the base of those to return to.
 const STAR_VALUE: u64 = 0x23 << 48 | 0x10 << 32;
 /// Flags that a system call clears: traps, interrupts, direction, the level of ports, nested tasks, alignment.
