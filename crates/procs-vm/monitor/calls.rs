@@ -203,7 +203,7 @@ fn protect(guest: &mut Guest, address: u64, len: u64, protection: u64) -> Answer
         return Ok(0);
     }
     let range = pages(address, len)?;
-    guest.pages().protect(range, Rights::of_protection(protection)).map(|()| 0).ok_or(ENOMEM)
+    guest.protect(range, Rights::of_protection(protection)).map(|()| 0).ok_or(ENOMEM)
 }
 
 /// Moves the end of the heap, if the memory behind it is free. Returns the end.

@@ -14,6 +14,7 @@ mod number {
     pub(super) const WRITE: usize = 1;
     pub(super) const LSEEK: usize = 8;
     pub(super) const MMAP: usize = 9;
+    pub(super) const MPROTECT: usize = 10;
     pub(super) const IOCTL: usize = 16;
     pub(super) const SCHED_YIELD: usize = 24;
     pub(super) const MADVISE: usize = 28;
@@ -114,6 +115,16 @@ fn mapped(result: isize) -> Option<usize> {
 pub fn empty(pages: &mut [u8]) {
     // SAFETY: the slice is private memory of the caller, which reads zeros from now on.
     unsafe { call(number::MADVISE, [pages.as_mut_ptr().expose_provenance(), pages.len(), DONT_NEED, 0, 0, 0]) };
+}
+
+/// Takes whole pages of memory out of reach, and brings them back as they were, to read and to write. KVM forgets them.
+/// Returns false if the kernel has no memory for that; they may be out of reach then.
+pub fn hide_and_show(pages: &mut [u8]) -> bool {
+    let (base, len) = (pages.as_mut_ptr().expose_provenance(), pages.len());
+    [0, READ_WRITE].into_iter().all(|rights| {
+        // SAFETY: the slice is private memory of the caller, who does not use it meanwhile. It had these rights before.
+        unsafe { call(number::MPROTECT, [base, len, rights, 0, 0, 0]) == 0 }
+    })
 }
 
 /// Sleeps while the word has a value, until somebody wakes it or the time is over. Returns 0 or a negative error.

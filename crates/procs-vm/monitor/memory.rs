@@ -7,7 +7,7 @@
 use crate::kernel;
 use crate::kvm::VirtualMachine;
 use crate::layout::{CHANNEL_BYTES, CHANNEL_FD, FIRST, Layout, PAGE};
-use crate::pages::{PageRange, Pages};
+use crate::pages::{PageRange, Pages, Rights};
 use core::ptr::NonNull;
 use core::slice;
 use core::sync::atomic::AtomicU32;
@@ -98,6 +98,26 @@ impl Guest {
         let word = self.range(address, 4).filter(|_| address.is_multiple_of(4))?;
         // SAFETY: aligned, and lent like the bytes that it consists of.
         Some(unsafe { AtomicU32::from_ptr(word.as_mut_ptr().cast()) })
+    }
+
+    /// Changes the rights to pages; `None` if they are not all taken, or if the kernel refuses.
+    ///
+    /// The processor keeps what it has read in the page tables, and KVM keeps a copy of them where the processor has no
+    /// tables of a second level (PVM). Neither hears that the monitor has changed an entry: the code runs no instruction
+    /// that says so, and KVM has no request for it. New special registers make the processor forget, but KVM takes its
+    /// copy for true as long as the code itself has not written to the table.
+    ///
+    /// But whatever becomes of the monitor's own mapping shows in the machine at once, by any way that leads to the
+    /// memory: KVM promises it (`KVM_CAP_SYNC_MMU`). An entry maps a page to itself. So once the pages have been out of
+    /// the monitor's reach, there is no translation of their addresses: none that allows more than the entry, and none
+    /// that allows less, whose fault would find no handler.
+    pub fn protect(&mut self, (first, count): PageRange, rights: Rights) -> Option<()> {
+        let are_known = self.pages().protect((first, count), rights)?;
+        if are_known && !kernel::hide_and_show(self.range(first * PAGE, count * PAGE)?) {
+            self.was_refused = true;
+            return None;
+        }
+        Some(())
     }
 
     /// Frees pages, and empties them.

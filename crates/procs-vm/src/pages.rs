@@ -155,10 +155,14 @@ impl<'m> Pages<'m> {
         Rights { read, write: entry & WRITABLE != 0, execute: read && entry & NOT_EXECUTABLE == 0 }
     }
 
-    /// Changes the rights to pages; `None` if they are not all taken.
-    pub fn protect(&mut self, range: PageRange, rights: Rights) -> Option<()> {
-        let are_taken = self.own(range)?.iter().all(|entry| entry & TAKEN != 0);
-        if are_taken { self.set(range, rights) } else { None }
+    /// Changes the rights to pages; `None` if they are not all taken. Returns true if the processor may know other rights
+    /// to one of them: it keeps what it has read in an entry that was present. The caller makes it forget the pages then.
+    pub fn protect(&mut self, range: PageRange, rights: Rights) -> Option<bool> {
+        let entries = self.own(range)?;
+        let are_taken = entries.iter().all(|entry| entry & TAKEN != 0);
+        let now = Pages::rights(rights.bits());
+        let are_known = entries.iter().any(|entry| entry & PRESENT != 0 && Pages::rights(*entry) != now);
+        if are_taken { self.set(range, rights).map(|()| are_known) } else { None }
     }
 
     /// Frees pages. The caller empties them, which also makes the processor forget them.
@@ -187,6 +191,38 @@ mod tests {
         assert_eq!(pages.take_any(count - 16 - 4, Rights::DATA), Some(16));
         assert_eq!(pages.take_any(2, Rights::DATA), None);
         assert_eq!(pages.take_any(1, Rights::DATA), Some(count - 3));
+    }
+
+    #[test]
+    fn the_processor_may_know_what_was_present() {
+        let layout = Layout::of(0);
+        let mut tables = vec![0; ((layout.gate - layout.tables) / 8) as usize];
+        let mut pages = Pages::new(&layout, &mut tables).expect("tables");
+        let of = Rights::of_protection;
+        assert_eq!(pages.take((20, 2), of(0)), Some(()));
+        // Rights before, rights now: the processor keeps nothing of an entry that was not present.
+        for (before, now, are_known) in [
+            (0, 0, false),
+            (0, 3, false),
+            (3, 3, false),
+            (3, 1, true),
+            (1, 3, true),
+            (3, 7, true),
+            (7, 5, true),
+            (5, 0, true),
+            (0, 2, false),
+            (2, 3, false),
+            (3, 2, false),
+            (2, 0, true),
+            (0, 0, false),
+        ] {
+            assert_eq!(pages.protect((20, 2), of(before)).map(drop), Some(()));
+            assert_eq!(pages.protect((20, 2), of(now)), Some(are_known), "{before} {now}");
+        }
+        // One of them is enough.
+        assert_eq!(pages.protect((21, 1), of(3)), Some(false));
+        assert_eq!(pages.protect((20, 2), of(1)), Some(true));
+        assert_eq!(pages.protect((20, 3), of(1)), None);
     }
 
     #[test]

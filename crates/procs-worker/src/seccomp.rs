@@ -170,11 +170,12 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const ARCHITECTURE: u32 = 0xc000_003e;
 /// Bit of the numbers of calls with 32-bit pointers.
 const X32: u32 = 0x4000_0000;
-/// Offsets in `seccomp_data`: number, architecture, lower halves of the first two arguments.
+/// Offsets in `seccomp_data`: number, architecture, lower halves of the first three arguments.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 const FIRST_AT: u32 = 16;
 const SECOND_AT: u32 = 24;
+const THIRD_AT: u32 = 32;
 
 fn one(code: u16, k: u32, then: u8, otherwise: u8) -> sock_filter {
     sock_filter { code, jt: then, jf: otherwise, k }
@@ -235,7 +236,7 @@ pub(crate) fn filter() -> Vec<sock_filter> {
     // A limit may be read, not set: the new value is a null pointer, whose halves are both zero.
     filter.extend([
         one(IF_EQUAL, libc::SYS_prlimit64 as u32, 0, 6),
-        one(LOAD, 32, 0, 0),
+        one(LOAD, THIRD_AT, 0, 0),
         one(IF_EQUAL, 0, 0, 3),
         one(LOAD, 36, 0, 0),
         one(IF_EQUAL, 0, 0, 1),
@@ -285,10 +286,14 @@ const KVM_REQUESTS: [u32; 13] = [
     0x4020_ae46, // KVM_SET_USER_MEMORY_REGION
 ];
 
+/// Rights that a monitor gives to its memory: none, and those it has always had. No memory becomes executable.
+const MONITOR_RIGHTS: [libc::c_int; 2] = [libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE];
+
 /// Returns the filter for monitors of machines.
 pub(crate) fn monitor_filter() -> Vec<sock_filter> {
     let mut filter = beginning();
     listed(&mut filter, libc::SYS_ioctl, SECOND_AT, KVM_REQUESTS.into_iter());
+    listed(&mut filter, libc::SYS_mprotect, THIRD_AT, MONITOR_RIGHTS.into_iter().map(|one| one as u32));
     for call in OF_MONITOR {
         filter.push(one(IF_EQUAL, *call as u32, 0, 1));
         filter.push(allows());

@@ -42,12 +42,17 @@ const ATTACKS: &[&str] = &[
     "no stack",
     "read page tables",
     "write page tables",
+    "write after the right went",
+    "execute after the right went",
+    "read after all rights went",
+    "read of memory that is free",
 ];
 
 /// Returns the module at the level `vm`; none if this machine does not have it.
 fn subjects() -> Vec<Subject> {
     let Some(program) = load(Level::Vm, &code().machine) else { return Vec::new() };
-    let manifest = Arc::new(Manifest::parse("overtake 1\nentry attack\nentry survives\n").expect("a manifest"));
+    let manifest =
+        Arc::new(Manifest::parse("overtake 1\nentry attack\nentry survives\nentry protects\n").expect("a manifest"));
     Level::Vm.channels().iter().map(|channel| Subject::new(Level::Vm, *channel, &program, &manifest)).collect()
 }
 
@@ -80,5 +85,15 @@ fn wrong_system_calls_are_refused() {
     for subject in subjects() {
         let refused = subject.run("survives", 0, Limits::default(), &mut engine(Kind::Int8.into()));
         assert_eq!(refused.expect(&subject.name), 6 * 8);
+    }
+}
+
+/// Goal: `mprotect` has its effect at once, also for pages that the processor knows. The attacks above show that rights
+/// go; here they come back, and the contents stay.
+#[test]
+fn rights_to_pages_come_and_go() {
+    for subject in subjects() {
+        let changes = subject.run("protects", 0, Limits::default(), &mut engine(Kind::Int8.into()));
+        assert_eq!(changes.expect(&subject.name), 700);
     }
 }

@@ -6,7 +6,7 @@ use guest::{Call, Error, Result, module};
 use std::arch::asm;
 
 module! {
-    entries { attack; survives; }
+    entries { attack; survives; protects; }
 }
 
 /// Address beyond the memory of any machine of the tests, and that of a null pointer.
@@ -54,10 +54,95 @@ fn attack(call: &mut Call) -> Result<i64> {
             // The tables, the gate and the state segment are behind the memory, which has 64 MB.
             "read page tables" => asm!("mov al, byte ptr [{}]", in(reg) 64_usize << 20, out("al") _),
             "write page tables" => asm!("mov qword ptr [{}], 0", in(reg) (64_usize << 20) + 0x2000),
+            "write after the right went" => {
+                let page = known_page();
+                assert_eq!(protect(page, 1), 0);
+                page.write_volatile(0xc3);
+            }
+            "execute after the right went" => {
+                let page = known_page();
+                assert_eq!(protect(page, 3), 0);
+                asm!("call {}", in(reg) page);
+            }
+            "read after all rights went" => {
+                let page = known_page();
+                assert_eq!(protect(page, 0), 0);
+                page.read_volatile();
+            }
+            "read of memory that is free" => {
+                let page = known_page();
+                assert_eq!(system_call(11, [page.addr(), PAGE, 0, 0]), 0);
+                page.read_volatile();
+            }
             _ => return Err(Error::new("P0001", format!("{name} is no attack"))),
         }
     }
     Ok(0)
+}
+
+const PAGE: usize = 4_096;
+
+/// # Safety
+/// As the call.
+unsafe fn system_call(number: usize, [a, b, c, d]: [usize; 4]) -> isize {
+    let result: isize;
+    // SAFETY: the caller's.
+    unsafe {
+        asm!(
+            "syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, in("r8") -1_isize, in("r9") 0_usize, lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// Maps a page with all rights, and uses them, so that the processor knows it.
+///
+/// # Safety
+/// The page is used within its rights.
+unsafe fn known_page() -> *mut u8 {
+    // SAFETY: a new mapping, of a function that returns.
+    unsafe {
+        let page = std::ptr::with_exposed_provenance_mut::<u8>(system_call(9, [0, PAGE, 7, 0x22]) as usize);
+        assert!(page.addr().is_multiple_of(PAGE));
+        page.write_volatile(0xc3);
+        asm!("call {}", in(reg) page);
+        page
+    }
+}
+
+/// # Safety
+/// The page is used within its rights.
+unsafe fn protect(page: *mut u8, rights: usize) -> isize {
+    // SAFETY: the caller's.
+    unsafe { system_call(10, [page.addr(), PAGE, rights, 0]) }
+}
+
+/// Takes rights to a page and gives them back, each time after it was used. Returns how often.
+fn protects(_call: &mut Call) -> Result<i64> {
+    let mut changes = 0;
+    // SAFETY: the page is used within its rights.
+    unsafe {
+        let page = known_page();
+        for round in 0..100_u8 {
+            for rights in [1, 3, 0, 5, 7, 1, 7] {
+                assert_eq!(protect(page, rights), 0);
+                changes += 1;
+                if rights != 0 {
+                    // What is in the page stays.
+                    assert_eq!((page.read_volatile(), page.add(1).read_volatile()), (0xc3, round));
+                }
+                if rights & 2 != 0 {
+                    page.add(1).write_volatile(round);
+                }
+                if rights & 4 != 0 {
+                    asm!("call {}", in(reg) page);
+                }
+            }
+            page.add(1).write_volatile(round + 1);
+        }
+    }
+    Ok(changes)
 }
 
 /// Makes system calls with wrong arguments. Returns how many were refused, which is all of them.
@@ -75,14 +160,8 @@ fn survives(_call: &mut Call) -> Result<i64> {
             (318, address | 1 << 62, 64, 0),
             (20, 1, address | 1 << 62, 3),
         ] {
-            let result: isize;
             // SAFETY: none of these calls can succeed.
-            unsafe {
-                asm!(
-                    "syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c,
-                    in("r10") 0_usize, in("r8") -1_isize, in("r9") 0_usize, lateout("rcx") _, lateout("r11") _,
-                );
-            }
+            let result = unsafe { system_call(number, [a, b, c, 0]) };
             refused += i64::from(result < 0);
         }
     }
