@@ -4,9 +4,9 @@
 //! name, in place of an older one, and a new one begins. A disk that refuses ends the capture, not the server.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,8 +37,16 @@ pub(crate) struct Capture {
 }
 
 fn create(path: &Path) -> io::Result<BufWriter<File>> {
-    // It shows passwords' proofs and data: nobody else may read it.
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // It shows passwords' proofs and data: nobody else may read it. The mode counts only for a file that is new. A link
+    // is not followed, since it could lead to any file that the server may write; nor is the mode of a device changed.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.set_len(0)?;
     let mut file = BufWriter::with_capacity(64 << 10, file);
     for word in [MAGIC, 2 | 4 << 16, 0, 0, LONGEST, ETHERNET] {
         file.write_all(&word.to_ne_bytes())?;
@@ -116,7 +124,40 @@ mod tests {
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
         let size = |path: &Path| fs::metadata(path).unwrap().len();
         assert!(size(&older) + size(&path) <= 4_000);
-        use std::os::unix::fs::PermissionsExt;
+        for path in [&older, &path] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_file_that_exists_is_closed_to_others_and_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("capture");
+        fs::write(&path, [1; 5_000]).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let mut capture = Capture::start(CaptureFile { path: path.clone(), bytes_max: 1 << 20 }).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        capture.write(b"a frame").unwrap();
+        capture.flush().unwrap();
+        assert_eq!(frames(&path), [b"a frame"]);
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_a_device_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("capture"), folder.path().join("other"));
+        fs::write(&other, "precious").unwrap();
+        fs::set_permissions(&other, Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        let refused = Capture::start(CaptureFile { path, bytes_max: 1 << 20 }).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
+        assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o644);
+        // One that nobody minds, and only root could change: the test is harmless if it fails.
+        let device = CaptureFile { path: "/dev/full".into(), bytes_max: 1 << 20 };
+        let mode = || fs::metadata("/dev/full").unwrap().permissions().mode();
+        let before = mode();
+        assert_eq!(Capture::start(device).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(mode(), before);
     }
 }
