@@ -161,6 +161,12 @@ impl Pair {
         let wants = self.memory.word(self.other.wants);
         wants.load(SeqCst) & reason != 0 && wants.fetch_and(!reason, SeqCst) & reason != 0
     }
+
+    /// Returns true if the other side sleeps for this reason, or is about to. It is not woken.
+    #[cfg(test)]
+    pub(crate) fn other_wants(&self, reason: u32) -> bool {
+        self.memory.word(self.other.wants).load(SeqCst) & reason != 0
+    }
 }
 
 #[cfg(test)]

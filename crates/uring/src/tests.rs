@@ -35,6 +35,18 @@ fn on_a_ring<F: Future<Output = ()>>(job: impl FnOnce() -> F + Send + 'static) -
     thread::spawn(run).join().unwrap()
 }
 
+/// Waits, and lets all other tasks run, until the kernel has all operations of this thread, and so many of them are not
+/// over. The limit of the job is that of the wait.
+async fn until_in_flight(operations: usize) {
+    let state = || driver::with(|driver| (driver.ring().in_flight(), driver.ring().has_work())).unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if state() == (operations, false) {
+            return;
+        }
+    }
+}
+
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -65,7 +77,8 @@ fn bytes_pass_both_ways() {
         let mut stream = UringStream::new(server).unwrap();
         let mut got = Vec::new();
         // A reader that is late: the kernel stops receiving meanwhile.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until_in_flight(0).await;
+        assert!(64 << 10 <= HELD.get());
         stream.read_to_end(&mut got).await.unwrap();
         assert!(got == all);
         stream.write_all(&got).await.unwrap();
@@ -187,7 +200,7 @@ fn a_ring_that_fails_ends_its_connections() {
             waits.push(tokio::spawn(async move { (stream.read_u8().await.unwrap_err(), stream) }));
             clients.push(client);
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        until_in_flight(3).await;
         assert!(is_started());
         break_ring();
         // One client is enough to have the kernel entered.
@@ -234,7 +247,7 @@ fn sending_that_is_refused_wakes_the_reader() {
         let (server, client) = pair();
         let (mut reader, mut writer) = tokio::io::split(UringStream::new(server).unwrap());
         let reads = tokio::spawn(async move { reader.read_u8().await.unwrap_err().kind() });
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        until_in_flight(1).await;
         refuse(1);
         let bytes = vec![1; 16 << 20];
         // The socket takes some; then an operation is needed.
@@ -261,14 +274,12 @@ fn cancelling_that_is_refused_ends_the_connection() {
     on_a_ring(|| async {
         let (server, client) = pair();
         let stream = UringStream::new(server).unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        until_in_flight(1).await;
         refuse(1);
         drop(stream);
         ended(client).await.unwrap();
         // All is over: nothing keeps the ring at its end.
-        while driver::with(|driver| driver.ring().in_flight()).unwrap() != 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until_in_flight(0).await;
     });
 }
 
@@ -312,11 +323,8 @@ fn all_bytes_are_counted() {
             client
         });
         // Nobody reads: what has come is held, until the kernel hears that it is enough.
-        while HELD.get() < 64 << 10 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(HELD.get() <= 4 << 20, "{}", HELD.get());
+        until_in_flight(0).await;
+        assert!((64 << 10..=4 << 20).contains(&HELD.get()), "{}", HELD.get());
         let mut got = vec![0; length];
         stream.read_exact(&mut got).await.unwrap();
         let client = other.await.unwrap();

@@ -23,6 +23,16 @@ fn attacked() -> (SharedStream, SharedMemory, StdStream) {
 
 const SOON: Duration = Duration::from_secs(10);
 
+/// Waits until the other side of a stream sleeps for this reason, as a test needs it.
+async fn until_other_wants(stream: &SharedStream, reason: u32) {
+    let wait = async {
+        while !stream.pair.other_wants(reason) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, wait).await.unwrap();
+}
+
 fn pattern(at: usize) -> u8 {
     (at % 251) as u8
 }
@@ -91,7 +101,8 @@ async fn what_was_written_before_the_end_is_read() {
 async fn a_writer_hears_of_the_death_of_its_reader() {
     let (mut server, client) = streams().await;
     let writes = tokio::spawn(async move { server.write_all(&vec![1; 10 * RING_BYTES]).await });
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    until_other_wants(&client, WANTS_ROOM).await;
+    assert_eq!(client.pair.available().unwrap(), RING_BYTES);
     drop(client);
     assert_eq!(timeout(SOON, writes).await.unwrap().unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
@@ -107,7 +118,7 @@ async fn a_stream_moves_to_another_runtime() {
             server.write_u8(got + 1).await.unwrap();
         });
     });
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    until_other_wants(&client, WANTS_BYTES).await;
     client.write_u8(7).await.unwrap();
     assert_eq!(timeout(SOON, client.read_u8()).await.unwrap().unwrap(), 8);
     moved.join().unwrap();
@@ -222,7 +233,7 @@ async fn threads_that_block_use_the_same_rings() {
     });
     let socket = listener.accept().await.unwrap().0.into_std().unwrap();
     let mut server = SharedStream::offer(socket).unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_other_wants(&server, WANTS_ROOM).await;
     let mut got = Vec::new();
     timeout(SOON, server.read_to_end(&mut got)).await.unwrap().unwrap();
     timeout(SOON, server.write_all(&got)).await.unwrap().unwrap();
