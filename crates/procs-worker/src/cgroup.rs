@@ -60,6 +60,11 @@ pub fn own_group(controller: &str) -> Option<PathBuf> {
     Some(own_folder(&root, &own_path(&text, controller)?)).filter(|folder| folder.join("cgroup.procs").is_file())
 }
 
+/// Returns true if this process can create groups of either version, so that its workers have their limits by them.
+pub fn has_groups() -> bool {
+    Groups::find().is_some()
+}
+
 impl Groups {
     /// Returns the folders in which this process can create groups that limit; `None` if there are none.
     pub(crate) fn find() -> Option<Groups> {

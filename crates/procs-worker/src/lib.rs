@@ -68,5 +68,5 @@ mod shared;
 mod spawner;
 mod system;
 
-pub use cgroup::own_group;
+pub use cgroup::{has_groups, own_group};
 pub use runtime::{WorkerConfig, runtimes};

@@ -3,6 +3,7 @@
 use crate::{processes, subjects};
 use procs::{Channel, Level, Limits};
 use procs_conformance::{Subject, engine};
+use procs_worker::has_groups;
 use statement::error::SqlError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,20 +88,6 @@ fn memory_bomb(subject: &Subject) -> Result<String, String> {
 
 fn stack_bomb(subject: &Subject) -> Result<String, String> {
     ends_with(&["38000"], run(subject, "stack_bomb", 0, Limits::default()))
-}
-
-/// Returns true if this process may limit others by control groups, of either version.
-fn has_groups() -> bool {
-    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = |name: &str| {
-        text.lines().find_map(|line| line.split_once(&format!(":{name}:/")).map(|(_, path)| path.to_owned()))
-    };
-    ["pids", "memory"].iter().all(|name| {
-        let root = std::path::Path::new("/sys/fs/cgroup").join(name);
-        let folder = own(name).map(|path| root.join(path)).filter(|folder| folder.is_dir()).unwrap_or(root);
-        let probe = folder.join(format!("conformance-{}", std::process::id()));
-        std::fs::create_dir(&probe).is_ok() && std::fs::remove_dir(&probe).is_ok()
-    })
 }
 
 fn fork_bomb(subject: &Subject) -> Result<String, String> {
