@@ -4,6 +4,7 @@
 //! address of the code is used only within its memory, or as a word of the channel.
 
 use crate::kernel::{self, Time};
+use crate::layout::channel::{HOST, HOST_SLEEPS, TURN, WORKER_SLEEPS};
 use crate::layout::{CHANNEL_BYTES, CHANNEL_FD, PAGE, status};
 use crate::load::NOBODY;
 use crate::machine::Machine;
@@ -20,12 +21,6 @@ const EINVAL: i64 = -22;
 const ENOTTY: i64 = -25;
 const ENOSYS: i64 = -38;
 
-/// Words of the channel, as `procs::abi` has them: the turn, and the marks of whoever sleeps.
-const TURN: u64 = 64;
-const HOST_SLEEPS: u64 = 68;
-const WORKER_SLEEPS: u64 = 72;
-/// Turn of the host.
-const HOST: u32 = 0;
 /// Looks at the turn before the monitor sleeps.
 const SPINS: u32 = 2_000;
 

@@ -3,6 +3,7 @@
 use crate::image::{Image, Segment};
 use crate::kernel;
 use crate::layout::PAGE;
+use crate::layout::channel::VARIABLES;
 use crate::memory::Guest;
 use crate::pages::{Rights, pages_of};
 
@@ -21,8 +22,8 @@ const NO_ROOM: &str = "the image does not fit into the memory";
 const ARGUMENTS: [&[u8]; 1] = [b"overtake-worker\0"];
 const PATH: &[u8] = b"PATH=/usr/local/bin:/usr/bin:/bin\0";
 const LANGUAGE: &[u8] = b"LANG=C.UTF-8\0";
-const SHARED: [&[u8]; 3] = [b"OVERTAKE_CHANNEL=shared_memory:3\0", PATH, LANGUAGE];
-const SOCKET: [&[u8]; 3] = [b"OVERTAKE_CHANNEL=unix_socket:3\0", PATH, LANGUAGE];
+const SHARED: [&[u8]; 3] = [VARIABLES[0], PATH, LANGUAGE];
+const SOCKET: [&[u8]; 3] = [VARIABLES[1], PATH, LANGUAGE];
 /// User and group of the code.
 pub const NOBODY: u64 = 65_534;
 /// Bytes of random data at the beginning.

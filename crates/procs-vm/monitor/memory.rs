@@ -6,15 +6,13 @@
 
 use crate::kernel;
 use crate::kvm::VirtualMachine;
+use crate::layout::channel::{IN_MACHINE, PLACE};
 use crate::layout::{CHANNEL_BYTES, CHANNEL_FD, FIRST, Layout, PAGE};
 use crate::pages::{PageRange, Pages, Rights};
 use core::ptr::NonNull;
 use core::slice;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::SeqCst;
-
-/// Offset of the channel's mark by which the code knows that it is in a machine.
-const IN_MACHINE: u64 = 76;
 
 /// Memory of the machine, and what its code has of it.
 #[derive(Debug)]
@@ -55,7 +53,7 @@ impl Guest {
         let mut pages = Pages::new(&layout, guest.words(layout.tables, layout.gate))?;
         if let Some(channel) = channel {
             pages.map_channel(&layout)?;
-            channel.word(IN_MACHINE)?.store(1, SeqCst);
+            channel.word(PLACE)?.store(IN_MACHINE, SeqCst);
         }
         // out GATE_PORT, al; sysretq; nop; syscall
         let code = [0xe6, GATE_PORT as u8, 0x48, 0x0f, 0x07, 0x90, 0x0f, 0x05];

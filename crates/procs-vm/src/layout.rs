@@ -13,8 +13,27 @@ const TABLE_SPAN: u64 = 512 * PAGE;
 pub const MEMORY_MIN: u64 = 4 << 20;
 /// Greatest memory of code in bytes: one table of the third level maps it.
 pub const MEMORY_MAX: u64 = 256 << 30;
-/// Bytes of the shared memory of a channel, as `procs::abi` has it.
+/// Bytes of the shared memory of a channel.
 pub const CHANNEL_BYTES: u64 = 4_096 + (1 << 20);
+
+/// Head of the shared memory of a channel: what the monitor must know of it, which needs no library. `procs-worker`
+/// compares it with `procs::abi`.
+pub mod channel {
+    /// Offset of the turn.
+    pub const TURN: u64 = 64;
+    /// Turn of the host.
+    pub const HOST: u32 = 0;
+    /// Offset of the mark of a sleeping host.
+    pub const HOST_SLEEPS: u64 = 68;
+    /// Offset of the mark of a sleeping worker.
+    pub const WORKER_SLEEPS: u64 = 72;
+    /// Offset of the place of the worker.
+    pub const PLACE: u64 = 76;
+    /// Place of a worker in a machine.
+    pub const IN_MACHINE: u32 = 1;
+    /// Variables of the environment with the channel, which end with zero: shared memory, and a socket.
+    pub const VARIABLES: [&[u8]; 2] = [b"OVERTAKE_CHANNEL=shared_memory:3\0", b"OVERTAKE_CHANNEL=unix_socket:3\0"];
+}
 /// Greatest stack in bytes.
 const STACK_MAX: u64 = 8 << 20;
 

@@ -24,7 +24,7 @@ mod layout;
 pub mod pages;
 
 pub use image::Image;
-pub use layout::{CHANNEL_FD, IMAGE_FD, KVM_FD, Layout, MEMORY_VARIABLE, status};
+pub use layout::{CHANNEL_BYTES, CHANNEL_FD, IMAGE_FD, KVM_FD, Layout, MEMORY_VARIABLE, channel, status};
 
 use std::path::Path;
 

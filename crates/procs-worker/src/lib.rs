@@ -45,6 +45,7 @@
 //! - memory of a channel: `shared`
 //! - root of a container, control groups: `cgroup`, `container`
 //! - code between fork and exec: `confine`, which only makes system calls, and `child`
+//! - layouts that stand elsewhere as well: `layout`
 //! - files of sandboxes: `gvisor`
 //! - patrol over idle workers: `patrol`
 //! - processes: `spawner`
@@ -60,6 +61,7 @@ mod container;
 mod elf;
 mod gvisor;
 mod instance;
+mod layout;
 mod lock;
 mod patrol;
 mod runtime;

@@ -5,7 +5,9 @@
 //! no access faults.
 
 use crate::system;
-use procs::abi::{CONTENTS, HOST_SLEEPS, LAYOUT, MESSAGE, OTHER_KERNEL, PLACE, SHARED_BYTES, TURN, WORKER_SLEEPS};
+use procs::abi::{
+    CONTENTS, HOST, HOST_SLEEPS, LAYOUT, MESSAGE, OTHER_KERNEL, PLACE, SHARED_BYTES, TURN, WORKER, WORKER_SLEEPS,
+};
 use procs::wire::AREA_BYTES;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,11 +15,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
-
-/// Turn of the host.
-const HOST: u32 = 0;
-/// Turn of the worker.
-const WORKER: u32 = 1;
 
 /// Head of a message: its kind, its entry, and the length of its contents.
 pub(crate) type Head = (u32, u32, u32);

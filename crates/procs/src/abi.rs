@@ -56,12 +56,18 @@ pub const LAYOUT: u32 = 2;
 pub const SHARED_BYTES: usize = 4_096 + crate::wire::AREA_BYTES;
 /// Offset of the turn.
 pub const TURN: usize = 64;
+/// Turn of the host.
+pub const HOST: u32 = 0;
+/// Turn of the worker.
+pub const WORKER: u32 = 1;
 /// Offset of the mark of a sleeping host.
 pub const HOST_SLEEPS: usize = 68;
 /// Offset of the mark of a sleeping worker.
 pub const WORKER_SLEEPS: usize = 72;
 /// Offset of the place of the worker.
 pub const PLACE: usize = 76;
+/// Place of a worker in a machine.
+pub const IN_MACHINE: u32 = 1;
 /// Place of a worker on a kernel of its own.
 pub const OTHER_KERNEL: u32 = 2;
 /// Offset of the message's kind.
