@@ -29,8 +29,10 @@ static void transfer(void) {
     ot_run();
     int64_t from = balance(), to = balance();
     if (from < amount) ot_raise("P0001", "the balance is too low", NULL);
+    int64_t received;
+    if (__builtin_add_overflow(to, amount, &received)) ot_raise("22003", "bigint out of range", NULL);
     ot_add_put(ACCOUNT, 0, OT_ROW(payer, ot_int(from - amount)));
-    ot_add_put(ACCOUNT, 0, OT_ROW(payee, ot_int(to + amount)));
+    ot_add_put(ACCOUNT, 0, OT_ROW(payee, ot_int(received)));
     ot_run();
     ot_return(OT_ROW(ot_int(from - amount)));
 }

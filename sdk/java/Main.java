@@ -25,9 +25,17 @@ final class Main {
         long from = balance(rows[0]), to = balance(rows[1]);
         if (from < amount) throw new Overtake.SqlError("P0001", "the balance is too low");
         batch.put(ACCOUNT, payer, from - amount);
-        batch.put(ACCOUNT, payee, to + amount);
+        batch.put(ACCOUNT, payee, sum(to, amount));
         batch.run();
         return new Overtake.Row(from - amount);
+    }
+
+    private static long sum(long balance, long amount) {
+        try {
+            return Math.addExact(balance, amount);
+        } catch (ArithmeticException overflow) {
+            throw new Overtake.SqlError("22003", "bigint out of range");
+        }
     }
 
     private static long balance(Object row) {

@@ -20,6 +20,7 @@ def transfer(call, payer, payee, amount):
         overtake.raise_error("P0002", "an account does not exist")
     if from_row[1] < amount:
         overtake.raise_error("P0001", "the balance is too low")
+    # The database refuses a number that its column cannot hold: integers of Python have no greatest one.
     batch = call.batch()
     batch.put(ACCOUNT, payer, from_row[1] - amount)
     batch.put(ACCOUNT, payee, to_row[1] + amount)

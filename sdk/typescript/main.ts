@@ -19,6 +19,7 @@ overtake.procedure("transfer", (call, payer: bigint | null, payee: bigint | null
   const left = balance(from()) - amount;
   const right = balance(to()) + amount;
   if (left < 0n) throw new overtake.SqlError("P0001", "the balance is too low");
+  // The database refuses a number that its column cannot hold: a bigint of JavaScript has no greatest one.
   batch.put(ACCOUNT, [payer, left]);
   batch.put(ACCOUNT, [payee, right]);
   batch.run();

@@ -279,6 +279,10 @@ pub fn datum(value: WireValue<'_>, to: SqlType) -> SqlResult<Datum> {
         (WireValue::Decimal(unscaled, scale), Kind::Numeric) => {
             Datum::Numeric(Numeric::from_parts(unscaled, scale).in_range()?)
         }
+        // Languages whose integers have no greatest one send those beyond 64 bits so.
+        (WireValue::Decimal(unscaled, 0), Kind::Int2 | Kind::Int4 | Kind::Int8) if i64::try_from(unscaled).is_err() => {
+            return Err(out_of_range(kind));
+        }
         (WireValue::Text(value), Kind::Text | Kind::Varchar | Kind::Bpchar) => Datum::text(value),
         (WireValue::Bytes(value), Kind::Bytea) => Datum::Bytes(value.into()),
         (WireValue::Date(infinite @ (i32::MIN | i32::MAX)), Kind::Date) => Datum::Date(infinite),
@@ -461,6 +465,13 @@ mod tests {
         let state = |value, kind: Kind| datum(value, kind.into()).expect_err("refused").state().0;
         assert_eq!(state(WireValue::Int(40_000), Kind::Int2), "22003");
         assert_eq!(state(WireValue::Int(-1), Kind::Oid), "22003");
+        for (integer, kind) in [(1 << 63, Kind::Int8), (-(1 << 63) - 1, Kind::Int4), (i128::MAX, Kind::Int2)] {
+            let error = datum(WireValue::Decimal(integer, 0), kind.into()).expect_err("refused");
+            assert_eq!((error.state().0, error.message()), ("22003", &*format!("{} out of range", kind.name())));
+        }
+        for (unscaled, scale) in [((1 << 63) - 1, 0), (-(1 << 63), 0), (1 << 63, 1)] {
+            assert_eq!(state(WireValue::Decimal(unscaled, scale), Kind::Int8), "42804", "{unscaled} {scale}");
+        }
         assert_eq!(state(WireValue::Float(1e300), Kind::Float4), "22003");
         assert_eq!(state(WireValue::Time(-1), Kind::Time), "22003");
         // Days and times that no text form has.

@@ -22,6 +22,7 @@ function transfer(call: Call): void {
   const from = balance(batch.row(ACCOUNT));
   const to = balance(batch.row(ACCOUNT));
   if (from < amount) raise("P0001", "the balance is too low");
+  if (to > i64.MAX_VALUE - amount) raise("22003", "bigint out of range");
   batch.put(ACCOUNT, [payer, Value.int(from - amount)]);
   batch.put(ACCOUNT, [payee, Value.int(to + amount)]);
   batch.run();

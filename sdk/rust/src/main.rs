@@ -24,9 +24,10 @@ fn transfer(call: &mut Call) -> Result<i64> {
     if from < amount {
         return Err(Error::new("P0001", "the balance is too low"));
     }
+    let received = to.checked_add(amount).ok_or_else(|| Error::new("22003", "bigint out of range"))?;
     let mut batch = call.batch();
     batch.put(ACCOUNT, (payer, from - amount));
-    batch.put(ACCOUNT, (payee, to + amount));
+    batch.put(ACCOUNT, (payee, received));
     batch.run()?;
     Ok(from - amount)
 }

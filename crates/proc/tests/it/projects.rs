@@ -54,6 +54,11 @@ fn check_bank(program: &Path) {
             let error = invoke(&mut worker, &mut tables, 0, &[&arguments]).expect_err("NULL");
             assert_eq!(told(error), ("22004", "payer, payee and amount must not be null".to_owned()));
         }
+        // Code that writes before the database refuses leaves that to the undoing of the statement.
+        tables.tables[0].insert(3, ints([3, i64::MAX - 7]).to_vec());
+        let error = invoke(&mut worker, &mut tables, 0, &[&ints([1, 3, 50])]).expect_err("more than a bigint");
+        assert_eq!(told(error), ("22003", "bigint out of range".to_owned()));
+        assert_eq!(tables.tables[0][&3], ints([3, i64::MAX - 7]));
         let error = invoke(&mut worker, &mut tables, 7, &[&[]]).expect_err("no entry");
         assert_eq!(error.state().0, "39000");
         let amounts: Vec<[Datum; 1]> = (0..1_023).map(|at| ints([at])).chain([[Datum::Null]]).collect();
