@@ -225,6 +225,17 @@ def _encode_rows(rows):
     return b"".join(_encode(value) for row in rows for value in row)
 
 
+def _civil(days):
+    """Returns a day of any year as year-month-day, and the era, in the texts of SQL."""
+    # The calendar repeats after 400 years, which are 146,097 days.
+    cycles, rest = divmod(days, 146_097)
+    day = _EPOCH + datetime.timedelta(days=rest)
+    year = day.year + 400 * cycles
+    # The year before 1 is 1 BC.
+    shown, era = (year, "") if year > 0 else (1 - year, " BC")
+    return "%04d-%02d-%02d" % (shown, day.month, day.day), era
+
+
 class _Reader:
     """Cursor over bytes that the database has sent."""
 
@@ -273,13 +284,13 @@ class _Reader:
 
     @staticmethod
     def date(days):
-        """A date beyond those of Python is a Literal: infinity, or a text that SQL reads."""
+        """A date beyond those of Python is a Literal: infinity, or a text that SQL reads. So is a timestamp."""
         if days in (-(1 << 31), (1 << 31) - 1):
             return Literal("infinity" if days > 0 else "-infinity")
         try:
             return _EPOCH + datetime.timedelta(days=days)
         except OverflowError:
-            raise Error("22008", "a date is beyond the range of Python") from None
+            return Literal("%s%s" % _civil(days))
 
     @staticmethod
     def time(microseconds):
@@ -294,7 +305,10 @@ class _Reader:
         try:
             return _EPOCH_TIME + datetime.timedelta(microseconds=microseconds)
         except OverflowError:
-            raise Error("22008", "a timestamp is beyond the range of Python") from None
+            days, rest = divmod(microseconds, 86_400_000_000)
+            time = (_EPOCH_TIME + datetime.timedelta(microseconds=rest)).time()
+            date, era = _civil(days)
+            return Literal("%s %s%s" % (date, time, era))
 
     def row(self, width):
         return tuple(self.value() for _ in range(width))

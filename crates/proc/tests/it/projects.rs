@@ -8,7 +8,8 @@ use statement::error::SqlResult;
 use std::path::Path;
 use std::time::Duration;
 use types::datum::Datum;
-use types::{Kind, SqlType};
+use types::forms::Forms;
+use types::{Kind, SqlType, text};
 
 fn tables() -> Tables {
     let mut tables = Tables::new(Kind::Int8.into(), &[Kind::Int8.into()]);
@@ -149,12 +150,40 @@ fn a_project_in_typescript_runs_where_its_compiler_is_installed() {
 /// Builds the example in Python with a line more, before the one that runs the module.
 fn python_with(line: &str, tools: &Tools) -> anyhow::Result<BuiltModule> {
     let folder = tempfile::tempdir().expect("a folder");
-    let directory = folder.path().join("shop");
+    python_in(folder.path(), line, tools)
+}
+
+/// As `python_with`, in a folder that is kept.
+fn python_in(folder: &Path, line: &str, tools: &Tools) -> anyhow::Result<BuiltModule> {
+    let directory = folder.join("shop");
     proc::create(&directory, Language::Python).expect("a project");
     let code = directory.join("main.py");
     let text = std::fs::read_to_string(&code).expect("code");
     std::fs::write(&code, text.replace("\novertake.main()", &format!("\n{line}\novertake.main()"))).expect("code");
     proc::build(&directory, tools)
+}
+
+/// Goal: Python passes on dates that its own types cannot hold. Method: texts of both sides of its years 1 to 9999.
+#[test]
+fn python_keeps_dates_of_any_year() {
+    let echo = "@overtake.function\ndef echo(call, value):\n    return value\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let built = python_in(folder.path(), echo, &Tools::default()).expect("a script");
+    let mut worker = Worker::start(&built.artifact(ArtifactKind::Exec).expect("a script").path, Channel::UnixSocket);
+    for (kind, texts) in [
+        (Kind::Date, &["0044-03-15 BC", "0001-12-31 BC", "0001-01-01", "2026-11-30", "9999-12-31", "10000-01-01"][..]),
+        (Kind::Date, &["0001-02-29 BC", "4713-01-01 BC", "5874897-12-31", "infinity", "-infinity"]),
+        (Kind::Timestamp, &["0044-03-15 09:08:07.654321 BC", "0001-01-01 00:00:00", "294246-12-31 23:59:59"]),
+        (Kind::Timestamptz, &["0044-03-15 09:00:00+00 BC", "9999-12-31 23:59:59.999999+00", "10000-01-01 00:00:00+00"]),
+    ] {
+        let of = SqlType::from(kind);
+        for written in texts {
+            let value = text::input(written, of, &Forms::DEFAULT).expect("a value");
+            let row = worker.invoke(2_u32, &[&[value]], &[of], &mut Tables::new(of, &[of])).expect(written);
+            let [row] = row.as_slice() else { panic!("{row:?}") };
+            assert_eq!(text::to_string(&row[0], of, &Forms::DEFAULT), *written);
+        }
+    }
 }
 
 #[test]
