@@ -90,15 +90,24 @@ final class Overtake {
     /** Row of values. */
     static final class Row {
         final Object[] values;
+        /** True if the columns are the arguments of an entry: errors call them so. */
+        private final boolean isArguments;
 
         Row(Object... values) {
+            this(false, values);
+        }
+
+        private Row(boolean isArguments, Object[] values) {
+            this.isArguments = isArguments;
             this.values = values;
         }
 
         Object get(int column) {
             if (values.length <= column) {
                 // Errors count from 1, as PostgreSQL's do.
-                String of = "column " + (column + 1) + " of a row that has " + values.length + " columns";
+                String of = isArguments
+                    ? "argument " + (column + 1) + " of a routine that has " + values.length
+                    : "column " + (column + 1) + " of a row that has " + values.length + " columns";
                 throw new SqlError("42703", of);
             }
             return values[column];
@@ -451,15 +460,27 @@ final class Overtake {
         }
 
         Row row(int width) {
+            return row(width, false);
+        }
+
+        private Row row(int width, boolean isArguments) {
             Object[] values = new Object[width];
             for (int at = 0; at < width; at++) values[at] = value();
-            return new Row(values);
+            return new Row(isArguments, values);
         }
 
         List<Row> rows() {
+            return rows(false);
+        }
+
+        List<Row> arguments() {
+            return rows(true);
+        }
+
+        private List<Row> rows(boolean areArguments) {
             int count = u32(), width = u16();
             List<Row> rows = new ArrayList<>();
-            for (int at = 0; at < count; at++) rows.add(row(width));
+            for (int at = 0; at < count; at++) rows.add(row(width, areArguments));
             return rows;
         }
     }
@@ -865,7 +886,7 @@ final class Overtake {
             throw new SqlError("39000", "the module has no entry " + message.entry());
         }
         Rows result = new Rows();
-        entries.get(message.entry()).run(call, new Reader(message.data()).rows(), result);
+        entries.get(message.entry()).run(call, new Reader(message.data()).arguments(), result);
         call.check();
         call.flush();
         Writer out = new Writer();

@@ -51,11 +51,12 @@ impl Arguments {
     /// Returns the only row, if there is one. Nothing is behind it, so its end need not be found.
     #[inline]
     fn single(&self) -> Option<Row> {
-        (self.count == 1).then(|| Row::within(&self.message, self.begin, self.columns))
+        (self.count == 1).then(|| Row::within(&self.message, self.begin, self.columns).into_arguments())
     }
 
     fn rows(&self) -> Result<Vec<Row>> {
-        Message::from(&self.message, self.begin).rows_of(self.count, self.columns)
+        let rows = Message::from(&self.message, self.begin).rows_of(self.count, self.columns)?;
+        Ok(rows.into_iter().map(Row::into_arguments).collect())
     }
 }
 

@@ -19,18 +19,26 @@ pub struct Row {
     message: Option<Arc<[u8]>>,
     begin: usize,
     columns: u16,
+    /// True if the columns are the arguments of an entry: errors call them so.
+    is_arguments: bool,
     values: OnceLock<Vec<Value>>,
 }
 
 impl Row {
     /// Returns a row of a message, which others share.
     pub(crate) fn within(message: &Arc<[u8]>, begin: usize, columns: u16) -> Row {
-        Row { message: Some(Arc::clone(message)), begin, columns, values: OnceLock::new() }
+        Row { message: Some(Arc::clone(message)), begin, columns, ..Row::default() }
     }
 
     /// Returns a row of these bytes.
     pub(crate) fn of(bytes: &[u8], columns: u16) -> Row {
-        Row { message: Some(Arc::from(bytes)), begin: 0, columns, values: OnceLock::new() }
+        Row { message: Some(Arc::from(bytes)), columns, ..Row::default() }
+    }
+
+    /// Returns the row as the arguments of an entry.
+    pub(crate) fn into_arguments(mut self) -> Row {
+        self.is_arguments = true;
+        self
     }
 
     /// Returns a reader of the values; `None` for a row that has them already.
@@ -60,10 +68,10 @@ impl Row {
             for _ in 0..column {
                 reader.skip()?;
             }
-            return T::read(&mut reader).map_err(|error| at_column(error, column));
+            return T::read(&mut reader).map_err(|error| self.at_column(error, column));
         }
-        let value = self.deref().get(column).ok_or_else(|| no_column(column, self.len()))?;
-        T::from_value(value).map_err(|error| at_column(error, column))
+        let value = self.deref().get(column).ok_or_else(|| self.no_column(column))?;
+        T::from_value(value).map_err(|error| self.at_column(error, column))
     }
 
     /// Reads all values, as a tuple or as one value.
@@ -72,6 +80,31 @@ impl Row {
     /// Those of [`FromValue`]; `42703` if the row has another number of columns.
     pub fn read<T: FromRow>(&self) -> Result<T> {
         T::from_row(self)
+    }
+
+    #[cold]
+    fn no_column(&self, column: usize) -> Error {
+        let (number, width) = (column.saturating_add(1), self.len());
+        let message = match self.is_arguments {
+            true => format!("argument {number} of a routine that has {width}"),
+            false => format!("column {number} of a row that has {width} columns"),
+        };
+        Error::new("42703", message)
+    }
+
+    #[cold]
+    fn at_column(&self, error: Error, column: usize) -> Error {
+        let kind = if self.is_arguments { "argument" } else { "column" };
+        error.detail(format!("It is the value of {kind} {}.", column.saturating_add(1)))
+    }
+
+    #[cold]
+    fn other_width(&self, columns: usize, width: usize) -> Error {
+        let message = match self.is_arguments {
+            true => format!("wrong number of arguments: the routine has {columns}, its code reads {width}"),
+            false => format!("a row of {columns} values is read as {width}"),
+        };
+        Error::new("42703", message)
     }
 
     /// Returns the values.
@@ -114,17 +147,6 @@ impl Deref for Row {
     }
 }
 
-#[cold]
-fn no_column(column: usize, columns: usize) -> Error {
-    let number = column.saturating_add(1);
-    Error::new("42703", format!("column {number} of a row that has {columns} columns"))
-}
-
-#[cold]
-fn at_column(error: Error, column: usize) -> Error {
-    error.detail(format!("It is the value of column {}.", column.saturating_add(1)))
-}
-
 /// Columns of a row, from the first to the last.
 struct Columns<'a> {
     row: &'a Row,
@@ -138,7 +160,7 @@ impl Columns<'_> {
         let column = self.next;
         self.next += 1;
         match &mut self.reader {
-            Some(reader) => T::read(reader).map_err(|error| at_column(error, column)),
+            Some(reader) => T::read(reader).map_err(|error| self.row.at_column(error, column)),
             None => self.row.get(column),
         }
     }
@@ -156,12 +178,7 @@ pub trait FromRow: Sized {
 #[inline]
 fn check_width(row: &Row, width: usize) -> Result<()> {
     let columns = if row.message.is_some() { usize::from(row.columns) } else { row.len() };
-    if columns == width { Ok(()) } else { Err(other_width(columns, width)) }
-}
-
-#[cold]
-fn other_width(columns: usize, width: usize) -> Error {
-    Error::new("42703", format!("a row of {columns} values is read as {width}"))
+    if columns == width { Ok(()) } else { Err(row.other_width(columns, width)) }
 }
 
 /// Receiver of the values of a row.
@@ -486,5 +503,19 @@ mod tests {
         assert!(text.contains("column 3 of a row that has 2 columns"), "{text}");
         let text = format!("{:?}", row.read::<(String, String)>().expect_err("an integer"));
         assert!(text.contains("It is the value of column 1."), "{text}");
+        let text = format!("{:?}", row.read::<i64>().expect_err("one column"));
+        assert!(text.contains("a row of 2 values is read as 1"), "{text}");
+    }
+
+    #[test]
+    fn errors_name_arguments() {
+        let row = Row::from(vec![Value::Int(1), Value::Text("a".to_owned())]).into_arguments();
+        let error = row.read::<(i64, i64, i64)>().expect_err("two arguments");
+        assert_eq!(error.raised().map(|raised| raised.state), Some(*b"42703"));
+        assert_eq!(error.message(), "wrong number of arguments: the routine has 2, its code reads 3");
+        let error = row.get::<i64>(2).expect_err("no argument");
+        assert_eq!(error.message(), "argument 3 of a routine that has 2");
+        let error = row.get::<i64>(1).expect_err("a text");
+        assert_eq!(error.raised().map(|raised| &*raised.detail), Some("It is the value of argument 2."));
     }
 }

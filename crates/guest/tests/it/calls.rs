@@ -70,6 +70,11 @@ fn raised_errors_have_all_their_fields() {
         let arguments = [Datum::Int8(2), Datum::Null, numeric("1")];
         let error = transfer(&mut worker, &mut tables, arguments).expect_err("no account");
         assert_eq!((error.state().0, error.message()), ("22004", "an integer is expected instead of NULL"));
+        let types = [Kind::Int8, Kind::Int8].map(SqlType::from);
+        let pair = [Datum::Int8(2), Datum::Int8(1)];
+        let error = worker.invoke(Entry::Transfer, &[&pair], &types, &mut tables).expect_err("an argument is missing");
+        let message = "wrong number of arguments: the routine has 2, its code reads 3";
+        assert_eq!((error.state().0, error.message()), ("42703", message));
     }
 }
 
