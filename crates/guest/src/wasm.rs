@@ -121,7 +121,8 @@ mod exported {
         HOOK.call_once(|| {
             std::panic::set_hook(Box::new(|panic| {
                 // The error ends the invocation, so the panic needs no trap of its own.
-                let error = Error::new("38000", panic.to_string());
+                // As the server tells the failure of a process.
+                let error = Error::new("38000", format!("the routine failed: {panic}"));
                 let _ = module::raise(&mut Importer, &error);
             }));
         });

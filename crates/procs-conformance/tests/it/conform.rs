@@ -222,7 +222,13 @@ fn notices_and_errors_have_all_their_parts() {
         assert_eq!((error.detail_text(), error.hint_text()), (Some("The detail."), Some("The hint.")));
         let error = subject.run("panics", 0, Limits::default(), &mut engine).expect_err("a panic");
         assert_eq!(error.state().0, "38000", "{}", subject.name);
-        assert!(error.message().contains("a panic of the guest"), "{}: {}", subject.name, error.message());
+        let message = error.message();
+        let is_told = |reason: &str| match reason.strip_prefix("panicked at ") {
+            Some(place) => place.ends_with(":\na panic of the guest"),
+            None => reason == "Error: a panic of the guest",
+        };
+        let reason = message.strip_prefix("the routine failed: ");
+        assert!(reason.is_some_and(is_told), "{}: {message}", subject.name);
     }
 }
 
