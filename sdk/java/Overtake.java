@@ -604,6 +604,7 @@ final class Overtake {
         /** Sends a notice: debug, log, info, notice or warning. */
         void notice(String level, String message) {
             int number = List.of("debug", "log", "info", "notice", "warning").indexOf(level);
+            if (number < 0) throw new SqlError("22023", "\"" + level + "\" is no level of a notice");
             call(new Writer().u8(8).u8(number).text(message), null);
         }
     }

@@ -42,6 +42,11 @@ export interface Statement {
   readonly number: number;
 }
 
+const NOTICE_LEVELS = ["debug", "log", "info", "notice", "warning"] as const;
+
+/** Level of a notice, as in RAISE. */
+export type NoticeLevel = (typeof NOTICE_LEVELS)[number];
+
 /** Result of a statement. The cursor is null if it has no rows. */
 export interface Executed {
   readonly rows: bigint;
@@ -225,8 +230,8 @@ const made = {
   end(code: number): Made<undefined> {
     return { write: (out) => out.u8(code), read: null };
   },
-  notice(message: string, level: string): Made<undefined> {
-    const number = ["debug", "log", "info", "notice", "warning"].indexOf(level);
+  notice(message: string, level: NoticeLevel): Made<undefined> {
+    const number = NOTICE_LEVELS.indexOf(level);
     return { write: (out) => out.u8(8).u8(number).message(message), read: null };
   },
 };
@@ -337,8 +342,8 @@ export class Call {
     this.make(made.end(12));
   }
 
-  /** Sends a notice: debug, log, info, notice or warning. */
-  notice(message: string, level = "notice"): void {
+  /** Sends a notice. */
+  notice(message: string, level: NoticeLevel = "notice"): void {
     this.make(made.notice(message, level));
   }
 
@@ -419,7 +424,7 @@ export class Batch {
     return this.add(made.query(this.call, statement, parameters));
   }
 
-  notice(message: string, level = "notice"): void {
+  notice(message: string, level: NoticeLevel = "notice"): void {
     this.add(made.notice(message, level));
   }
 

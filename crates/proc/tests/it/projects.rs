@@ -130,6 +130,30 @@ fn a_project_in_java_runs_where_java_is_installed() {
 }
 
 #[test]
+fn java_tells_of_missing_arguments_and_wrong_levels_where_it_is_installed() {
+    if !has("java", "-version") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("shop");
+    proc::create(&directory, Language::Java).expect("a project");
+    let code = directory.join("Main.java");
+    let text = std::fs::read_to_string(&code).expect("code");
+    let (before, notice) = ("return arguments.isNull(0) ?", "call.notice(\"hello\", \"notice\");");
+    assert!(text.contains(before), "{text}");
+    std::fs::write(&code, text.replace(before, &format!("{notice}\n{before}"))).expect("code");
+    let built = proc::build(&directory, &Tools::default()).expect("artifacts");
+    let mut worker = Worker::start(&built.artifact(ArtifactKind::Exec).expect("a program").path, Channel::UnixSocket);
+    let mut tables = tables();
+    let mut told = |entry, row: &[Datum]| {
+        let error = invoke(&mut worker, &mut tables, entry, &[row]).expect_err("refused");
+        (error.state().0, error.message().to_owned())
+    };
+    assert_eq!(told(0, &ints([1, 2])), ("42703", "argument 3 of a routine that has 2".to_owned()));
+    assert_eq!(told(1, &ints([1])), ("22023", "\"hello\" is no level of a notice".to_owned()));
+}
+
+#[test]
 fn a_project_in_assemblyscript_is_built_where_its_compiler_is_installed() {
     if std::process::Command::new("asc").arg("--version").output().is_ok_and(|output| output.status.success()) {
         let (_folder, built) = built(Language::AssemblyScript);
