@@ -1,4 +1,5 @@
-// Types of the few parts of Node.js that the library uses. A project that uses more has `@types/node` in their place.
+// Types of the few parts of Node.js that the library uses, and of the console that every level has. A project that uses
+// more has `@types/node` in their place.
 
 declare class TextEncoder {
   encode(text: string): Uint8Array;
@@ -20,4 +21,11 @@ declare const process: {
   exit(code: number): never;
 };
 
-declare const console: { error(text: string): void };
+// In WebAssembly these show nothing.
+declare const console: {
+  debug(...parts: unknown[]): void;
+  error(...parts: unknown[]): void;
+  info(...parts: unknown[]): void;
+  log(...parts: unknown[]): void;
+  warn(...parts: unknown[]): void;
+};

@@ -274,6 +274,31 @@ fn the_top_level_of_typescript_ends_well_where_its_compiler_is_installed() {
     assert!(missing.is_some_and(|reason| reason.contains("code has no clock in WebAssembly")), "{built}");
 }
 
+#[test]
+fn the_console_and_notices_of_typescript_are_declared_where_its_compiler_is_installed() {
+    if !has("tsc", "--version") {
+        return;
+    }
+    let tell = |code: &str| {
+        let line = format!(
+            "import {{ setReturning }} from \"./overtake\";\nsetReturning(\"tell\", (call) => {{\n{code}\n}});"
+        );
+        typescript_with(&line, "wasm", &Tools::default())
+    };
+    // What the engine in WebAssembly has.
+    let console =
+        "console.debug(1); console.error(\"two\", 2n); console.info(); console.log(\"four\", 4); console.warn([]);";
+    let levels = ["debug", "log", "info", "notice", "warning"];
+    let notices: String = levels
+        .map(|level| format!("call.notice(\"a\", \"{level}\"); call.batch().notice(\"a\", \"{level}\");\n"))
+        .concat();
+    tell(&format!("{console}\n{notices}call.notice(\"a\");")).expect("artifacts");
+    for swapped in ["call.notice(\"notice\", \"hello\");", "call.batch().notice(\"notice\", \"hello\");"] {
+        let error = format!("{:#}", tell(swapped).expect_err("no level"));
+        assert!(error.contains("TS2345: Argument of type '\"hello\"' is not assignable"), "{error}");
+    }
+}
+
 /// Modules whose entry queries the numbers of all accounts, by a call and in a batch, and returns what it has read.
 const QUERIES: [(Language, &str, &str); 4] = [
     (
