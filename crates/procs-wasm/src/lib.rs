@@ -50,6 +50,7 @@
 //! - clock of running code: `ticker`
 //! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
 //! - errors of wasmtime: `faults`
+//! - limits of what a module may ask of the compiler: `vet`
 //! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
@@ -60,5 +61,6 @@ mod module;
 mod runtime;
 mod state;
 mod ticker;
+mod vet;
 
 pub use runtime::{WasmConfig, WasmRuntime, prepare_thread};

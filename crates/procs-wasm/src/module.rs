@@ -6,6 +6,7 @@
 use crate::instance::WasmInstance;
 use crate::state::{StoreState, serve};
 use crate::ticker::Ticker;
+use crate::vet;
 use procs::ends;
 use procs::{Channel, CodeTenant, Instance, InstanceKind, Limits, Program};
 use stage::turn;
@@ -81,6 +82,7 @@ impl WasmProgram {
             let message = format!("a wasm module exceeds {} MB", MODULE_MAX >> 20);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
+        vet::vet(bytes)?;
         let place = tenant.compiler()?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let (engine, code) = (shared.engine.clone(), Arc::clone(bytes));

@@ -96,7 +96,8 @@ fn settings(limits: WasmConfig) -> Config {
     config
 }
 
-/// Settings of all code, which computes the same values wherever it runs.
+/// Settings of all code, which computes the same values wherever it runs. A compiler takes one processor: wasmtime is
+/// built without `parallel-compilation`.
 fn common_settings() -> Config {
     let mut config = Config::new();
     config

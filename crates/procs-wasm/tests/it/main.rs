@@ -1,6 +1,7 @@
 //! Tests of the level `wasm` with modules written by hand, each in a process of its own, plain and in a storm of
 //! interrupts.
 
+mod hostile;
 mod modules;
 mod signals;
 mod urgent;
@@ -18,6 +19,10 @@ fn main() -> ExitCode {
     testkit::main(
         env!("CARGO_PKG_NAME"),
         &[
+            testkit::plain!(hostile::what_is_too_complex_to_compile_is_refused),
+            testkit::plain!(hostile::the_heaviest_modules_are_compiled_in_bounded_memory),
+            testkit::plain!(hostile::weighing_ends_with_its_statement),
+            testkit::plain!(hostile::what_is_no_module_is_refused_as_before),
             testkit::test!(modules::an_entry_returns_its_result),
             testkit::test!(modules::a_module_may_import_the_engine_alone),
             testkit::test!(modules::the_area_must_be_within_the_memory),
@@ -59,6 +64,10 @@ fn tenant(number: u32) -> CodeTenant {
 
 fn load(wat: &str) -> SqlResult<Arc<dyn Program>> {
     load_into(runtime(), wat)
+}
+
+fn load_bytes(bytes: Vec<u8>) -> SqlResult<Arc<dyn Program>> {
+    runtime().load(&Artifact::new(ArtifactKind::Wasm, bytes))
 }
 
 fn load_into(runtime: &Arc<dyn Runtime>, wat: &str) -> SqlResult<Arc<dyn Program>> {
