@@ -14,8 +14,8 @@ use procs::ends;
 use statement::error::{SqlError, SqlResult, SqlState};
 use statement::pulse;
 use wasmparser::{
-    BinaryReaderError, BlockType, ContType, ElementItems, Encoding, FrameKind, FuncType, FunctionBody, ModuleArity,
-    Operator, Parser, Payload, RefType, SubType, TypeRef,
+    BinaryReaderError, BlockType, ContType, DataKind, ElementItems, ElementKind, Encoding, FrameKind, FuncType,
+    FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType, TypeRef,
 };
 
 /// Greatest weight of a function. That of the JavaScript engine's interpreter is a quarter of it.
@@ -32,6 +32,10 @@ const SCALE: u64 = 1_000;
 const BYTE: u64 = 20;
 /// A global, a segment or an import.
 const ITEM: u64 = 2_000;
+/// A byte of an expression for an initial value or an offset, which may be an operator.
+const EXPRESSION: u64 = 1_000;
+/// A global or table with its initial value.
+const GLOBAL: u64 = 20_000;
 /// A type of functions, and the functions that convert its values.
 const TYPE: u64 = 150_000;
 /// A function.
@@ -88,6 +92,8 @@ struct Weigher {
     /// Functions that have been read.
     next: usize,
     labels: Vec<Label>,
+    /// Sums of the function that gives memory, tables and globals their initial values.
+    start: Sums,
     /// Weight of the module in thousandths.
     weight: u64,
 }
@@ -130,7 +136,12 @@ pub(crate) fn vet(bytes: &[u8]) -> SqlResult<()> {
         }
         weigher.section(payload)?;
     }
-    Ok(())
+    let weight = weigher.start.total();
+    if FUNCTION_MAX < weight / SCALE {
+        let detail = format!("Its initial values have a weight of {}; the limit is {FUNCTION_MAX}.", weight / SCALE);
+        return Err(too_complex("the wasm module", detail));
+    }
+    weigher.add(weight)
 }
 
 /// Returns the error for a module that is no module.
@@ -167,19 +178,33 @@ impl Weigher {
                     self.add(FUNCTION)?;
                 }
             }
-            Payload::GlobalSection(globals) => self.add_items(globals.count())?,
+            Payload::GlobalSection(globals) => {
+                self.add_items(globals.count())?;
+                self.start.initial(globals.count(), GLOBAL, globals.range().len());
+            }
             Payload::ExportSection(exports) => self.add_entries(exports.count())?,
-            Payload::TableSection(tables) => self.add_items(tables.count())?,
+            Payload::TableSection(tables) => self.start.initial(tables.count(), GLOBAL, tables.range().len()),
             Payload::ElementSection(segments) => {
                 for segment in segments {
                     self.add(ITEM)?;
-                    match segment.map_err(unreadable)?.items {
+                    let segment = segment.map_err(unreadable)?;
+                    if let ElementKind::Active { offset_expr, .. } = segment.kind {
+                        self.start.initial(0, 0, offset_expr.get_binary_reader().bytes_remaining());
+                    }
+                    match segment.items {
                         ElementItems::Functions(functions) => self.add_entries(functions.count())?,
                         ElementItems::Expressions(_, expressions) => self.add_entries(expressions.count())?,
                     }
                 }
             }
-            Payload::DataSection(data) => self.add_items(data.count())?,
+            Payload::DataSection(segments) => {
+                for segment in segments {
+                    self.add(ITEM)?;
+                    if let DataKind::Active { offset_expr, .. } = segment.map_err(unreadable)?.kind {
+                        self.start.initial(1, SLOW, offset_expr.get_binary_reader().bytes_remaining());
+                    }
+                }
+            }
             Payload::CodeSectionEntry(body) => self.function(&body)?,
             _ => {}
         }
@@ -319,6 +344,13 @@ impl Weigher {
 }
 
 impl Sums {
+    /// Counts initial values, of which each has a weight, and their expressions.
+    fn initial(&mut self, count: u32, weight: u64, bytes: usize) {
+        self.edges += u64::from(count);
+        let weight = weight.saturating_mul(count.into()).saturating_add(EXPRESSION.saturating_mul(bytes as u64));
+        self.weight = self.weight.saturating_add(weight);
+    }
+
     /// Returns the weight of the function in thousandths.
     fn total(&self) -> u64 {
         let pairs = |weight: u64, one: u64, other: u64| weight.saturating_mul(one).saturating_mul(other);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wasm_encoder::{
-    BlockType, CodeSection, ElementSection, Elements, ExportKind, ExportSection, Function, FunctionSection,
-    Instruction as I, MemArg, MemorySection, MemoryType, Module, RefType, TableSection, TableType, TypeSection,
-    ValType,
+    BlockType, CodeSection, ConstExpr, DataSection, ElementSection, Elements, ExportKind, ExportSection, Function,
+    FunctionSection, GlobalSection, GlobalType, Instruction as I, MemArg, MemorySection, MemoryType, Module, RefType,
+    TableSection, TableType, TypeSection, ValType,
 };
 
 /// Address of the stack's bottom.
@@ -22,26 +22,28 @@ struct Parts {
     /// Numbers of parameters and results of types beyond the first: none and one.
     types: Vec<(usize, usize)>,
     bodies: Vec<(u32, Function)>,
-    /// True if all functions are in the table.
+    globals: Option<GlobalSection>,
+    data: Option<DataSection>,
+    /// True if all functions are in a segment of elements.
     has_elements: bool,
 }
 
 impl Parts {
-    fn bytes(self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
         types.ty().function([], [ValType::I32]);
         types.ty().function([ValType::I32; 2], [ValType::I32]);
-        for (parameters, results) in self.types {
-            types.ty().function(vec![ValType::I32; parameters], vec![ValType::I32; results]);
+        for (parameters, results) in &self.types {
+            types.ty().function(vec![ValType::I32; *parameters], vec![ValType::I32; *results]);
         }
         functions.function(0);
         code.function(&entry());
         functions.function(1);
         code.function(&entry());
         let count = 2 + self.bodies.len() as u32;
-        for (of, body) in self.bodies {
-            functions.function(of);
-            code.function(&body);
+        for (of, body) in &self.bodies {
+            functions.function(*of);
+            code.function(body);
         }
         let (mut tables, mut memories) = (TableSection::new(), MemorySection::new());
         tables.table(TableType {
@@ -69,7 +71,13 @@ impl Parts {
         }
         let mut module = Module::new();
         module.section(&types).section(&functions).section(&tables).section(&memories);
+        if let Some(globals) = &self.globals {
+            module.section(globals);
+        }
         module.section(&exports).section(&elements).section(&code);
+        if let Some(data) = &self.data {
+            module.section(data);
+        }
         module.finish()
     }
 }
@@ -309,6 +317,7 @@ fn make(kind: &str, a: u32, b: u32) -> Vec<u8> {
                 })
                 .collect(),
             has_elements: true,
+            ..Parts::default()
         }
         .bytes(),
         "functions_of" => {
@@ -333,6 +342,25 @@ fn make(kind: &str, a: u32, b: u32) -> Vec<u8> {
         }
         _ => panic!("{kind}"),
     }
+}
+
+/// Returns a module with globals, whose initial values are sums of so many numbers.
+fn with_globals(globals: u32, count: u32) -> Vec<u8> {
+    let value = (0..count).fold(ConstExpr::i32_const(0), |sum, _| sum.with_i32_const(1).with_i32_add());
+    let mut section = GlobalSection::new();
+    for _ in 0..globals {
+        section.global(GlobalType { val_type: ValType::I32, mutable: true, shared: false }, &value);
+    }
+    Parts { globals: Some(section), ..Parts::default() }.bytes()
+}
+
+/// Returns a module with segments of a byte that are far from each other.
+fn with_data(count: u32) -> Vec<u8> {
+    let mut section = DataSection::new();
+    for at in 0..count {
+        section.active(0, &ConstExpr::i32_const((at * 11_000 % 1_000_000) as i32), [1]);
+    }
+    Parts { data: Some(section), ..Parts::default() }.bytes()
 }
 
 /// Returns the greatest resident memory of this process in MB.
@@ -392,6 +420,16 @@ pub fn what_is_too_complex_to_compile_is_refused() {
             detail.starts_with("Its weight is at least ") && detail.ends_with("; the limit is 10000000."),
             "{detail}"
         );
+    }
+    // A few initial values take no time, many become a function that takes more than linear time.
+    load_bytes(with_globals(1, 1_000)).expect("a short expression");
+    load_bytes(with_globals(1_000, 1)).expect("a few globals");
+    load_bytes(with_data(1_000)).expect("a few segments");
+    for bytes in [with_globals(1, 2_000_000), with_globals(100_000, 1), with_data(90_000)] {
+        let error = refusal(bytes);
+        assert_eq!((error.state().0, error.message()), ("54000", "the wasm module is too complex to compile"));
+        let detail = error.detail_text().expect("a detail");
+        assert!(detail.starts_with("Its initial values have a weight of "), "{detail}");
     }
     let error = refusal(make("functions_wide", 1, 101));
     assert_eq!(error.state().0, "54000");
