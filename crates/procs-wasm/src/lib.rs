@@ -3,8 +3,9 @@
 //! An instance owns a slot of a pool: address space for one linear memory and its tables. A slot is emptied before the
 //! next instance gets it. Code is deterministic: it has neither a clock nor random numbers, NaNs have one form, and the
 //! engine is its only import. A thread advances the epoch of all code each millisecond while some runs; compiled code
-//! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel. Memories of instances are
-//! mappings, which the allocator does not count; they grow within the share of their tenant, which counts them.
+//! reads it at each function and loop, so an endless loop ends at most 1 ms after its cancel. Long operations on memory
+//! are cut into pieces, in a loop. Memories of instances are mappings, which the allocator does not count; they grow
+//! within the share of their tenant, which counts them.
 //!
 //! # Faults
 //!
@@ -50,7 +51,7 @@
 //! - clock of running code: `ticker`
 //! - contents of a store, which hold the engine for one invocation; the call that puts it there: `lent`, `state`
 //! - errors of wasmtime: `faults`
-//! - limits of what a module may ask of the compiler: `vet`
+//! - limits of what a module may ask of the compiler, and its long operations: `vet`, `pieces`
 //! - modules, and instances, which keep the code that has created them: `instance`, `module`
 //! - the level: `runtime`
 
@@ -58,6 +59,7 @@ mod faults;
 mod instance;
 mod lent;
 mod module;
+mod pieces;
 mod runtime;
 mod state;
 mod ticker;

@@ -4,6 +4,7 @@
 //! not the engine.
 
 use crate::instance::WasmInstance;
+use crate::pieces;
 use crate::state::{StoreState, serve};
 use crate::ticker::Ticker;
 use crate::vet;
@@ -89,7 +90,7 @@ impl WasmProgram {
         let compile = move || {
             let _place = place;
             // Nobody takes it if the statement has ended.
-            let _ = sender.send(Module::from_binary(&engine, &code));
+            let _ = sender.send(pieces::compile(&engine, &code));
         };
         let spawned = thread::Builder::new().name("wasm-compile".to_owned()).spawn(compile);
         spawned.map_err(|error| {

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
             testkit::test!(modules::memory_and_tables_are_limited),
             testkit::plain!(modules::memories_of_a_tenant_are_limited_together),
             testkit::test!(modules::an_endless_loop_ends_by_its_limit_and_by_a_cancel),
+            testkit::plain!(modules::a_long_operation_on_memory_ends_by_its_limit),
             testkit::test!(modules::a_slot_is_empty_when_it_is_used_again),
             testkit::test!(modules::instances_are_limited),
             testkit::test!(modules::the_wait_for_the_compiler_is_no_lost_time),

@@ -273,3 +273,32 @@ pub fn the_wait_for_the_compiler_is_no_lost_time() {
     let [run, lost] = [Stage::Run, Stage::Preempted].map(|stage| Duration::from_nanos(times.of(stage)));
     assert!(took / 2 < run && lost < run / 2, "{lost:?} of {took:?}: {times:?}");
 }
+
+/// Goal: an operation on the whole memory, which takes most of a second, ends as soon as a loop does.
+pub fn a_long_operation_on_memory_ends_by_its_limit() {
+    let config = WasmConfig { instances_max: 2, memory_max: 1 << 30 };
+    let runtime: Arc<dyn Runtime> = Arc::new(WasmRuntime::new(config).expect("a runtime"));
+    let all = Limits { memory: 1 << 30, ..Limits::default() };
+    let size = "(i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 32))";
+    // The argument is kept; memory is there, but nothing has touched it.
+    for operation in [
+        format!("(memory.fill (i32.const 32) (i32.const 1) {size})"),
+        format!("(memory.copy (i32.const 32) (i32.const 33) (i32.sub {size} (i32.const 1)))"),
+        format!("(memory.copy (i32.const 33) (i32.const 32) (i32.sub {size} (i32.const 1)))"),
+    ] {
+        let grow = "(drop (memory.grow (i32.sub (i32.const 16384) (memory.size))))";
+        let program = load_into(&runtime, &module(&format!("{grow} {operation} local.get $len"))).expect("a module");
+        let open = || program.open(Tenant(1), Channel::Direct, &all).expect("an instance");
+        let began = Instant::now();
+        invoke(&mut *open(), 7, all, &mut ModelEngine::default()).expect("no limit");
+        let whole = began.elapsed();
+        let short = Limits { time: Some(Duration::from_millis(20)), ..all };
+        let mut instance = open();
+        let began = Instant::now();
+        let error = invoke(&mut *instance, 7, short, &mut ModelEngine::default()).expect_err("too long");
+        let ended = began.elapsed();
+        println!("{operation}: {whole:?} as a whole, {ended:?} with a limit of 20 ms");
+        assert_eq!((state(&error), error.message()), ("57014", "canceling statement due to time limit of routine"));
+        assert!(ended < whole / 2, "{operation}: {ended:?} of {whole:?}");
+    }
+}
