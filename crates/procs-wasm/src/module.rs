@@ -83,7 +83,7 @@ impl WasmProgram {
             let message = format!("a wasm module exceeds {} MB", MODULE_MAX >> 20);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        vet::vet(bytes)?;
+        vet::vet(bytes, shared.urgent.is_none())?;
         let place = tenant.compiler()?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let (engine, code) = (shared.engine.clone(), Arc::clone(bytes));

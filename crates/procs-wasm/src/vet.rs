@@ -52,6 +52,8 @@ const FREE: u64 = 500;
 const PLAIN: u64 = 2_500;
 /// An access of memory.
 const ACCESS: u64 = 8_000;
+/// An access of memory or a division in code for urgent contexts, which checks bounds and divisors.
+const CHECKED: u64 = 60_000;
 /// A call.
 const CALL: u64 = 9_000;
 /// A value of a call that is not passed in registers.
@@ -96,6 +98,7 @@ struct Weigher {
     start: Sums,
     /// Weight of the module in thousandths.
     weight: u64,
+    is_urgent: bool,
 }
 
 /// Block that is not closed.
@@ -123,12 +126,12 @@ struct Sums {
     height: u64,
 }
 
-/// Weighs a module.
+/// Weighs a module, for urgent contexts or for others.
 ///
 /// # Errors
 /// `54000` if it is too heavy, `42P13` if it cannot be read, `57014` if the statement is cancelled.
-pub(crate) fn vet(bytes: &[u8]) -> SqlResult<()> {
-    let mut weigher = Weigher { weight: BYTE * bytes.len() as u64, ..Weigher::default() };
+pub(crate) fn vet(bytes: &[u8], is_urgent: bool) -> SqlResult<()> {
+    let mut weigher = Weigher { weight: BYTE * bytes.len() as u64, is_urgent, ..Weigher::default() };
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(unreadable)?;
         if let Payload::Version { encoding: Encoding::Component, .. } = payload {
@@ -276,8 +279,9 @@ impl Weigher {
         let (pops, pushes) = (u64::from(pops), u64::from(pushes));
         pulse::tick(pulse::ITEM)?;
         sums.height = sums.height.saturating_sub(pops);
-        let own = cost(operator);
-        sums.edges += u64::from(own == SLOW);
+        let alone = cost(operator);
+        sums.edges += u64::from(alone == SLOW);
+        let own = if self.is_urgent && alone == ACCESS { CHECKED } else { alone };
         let mut weight = own + BENEATH * sums.height;
         match operator {
             Operator::Block { blockty } => self.open(*blockty, FrameKind::Block, sums),

@@ -436,6 +436,18 @@ pub fn what_is_too_complex_to_compile_is_refused() {
     assert_eq!(error.detail_text(), Some("Type 2 has 101 parameters or results; the limit is 100."));
 }
 
+/// Goal: code for urgent contexts, with its checks, has the same limits, although it takes the compiler longer.
+pub fn code_for_urgent_contexts_weighs_more() {
+    let program = load_bytes(make("adds", 50_000, 0)).expect("a module");
+    let error = program.compile_for_urgent().expect_err("too complex");
+    assert_eq!(
+        (error.state().0, error.message()),
+        ("54000", "a function of the wasm module is too complex to compile")
+    );
+    assert!(!program.is_ready_for_urgent());
+    load_bytes(make("adds", 5_000, 0)).expect("a module").compile_for_urgent().expect("a smaller one");
+}
+
 /// Prints time and memory for modules just below the limits.
 pub fn the_heaviest_modules_are_compiled_in_bounded_memory() {
     crate::runtime();

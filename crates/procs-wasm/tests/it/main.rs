@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         &[
             testkit::plain!(hostile::what_is_too_complex_to_compile_is_refused),
             testkit::plain!(hostile::the_heaviest_modules_are_compiled_in_bounded_memory),
+            testkit::plain!(hostile::code_for_urgent_contexts_weighs_more),
             testkit::plain!(hostile::weighing_ends_with_its_statement),
             testkit::plain!(hostile::what_is_no_module_is_refused_as_before),
             testkit::test!(modules::an_entry_returns_its_result),
