@@ -22,7 +22,7 @@ fn code() -> &'static Built {
 
 /// Creates the levels that are processes, with a limit of a start.
 fn workers(start_max: Duration) -> Vec<Arc<dyn Runtime>> {
-    procs_worker::runtimes(WorkerConfig { start_max, ..WorkerConfig::default() }).expect("a thread")
+    procs_worker::runtimes(WorkerConfig { start_max }).expect("a thread")
 }
 
 /// Returns the levels of this machine, one of each for all tests.

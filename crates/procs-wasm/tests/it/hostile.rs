@@ -1,7 +1,7 @@
 //! Modules that ask much of the compiler: those above its limits are refused, and those just below them are compiled in
 //! a bounded time.
 
-use crate::load_bytes;
+use crate::{load_bytes, tenant};
 use statement::error::{Cancellation, SqlError, SqlResult};
 use statement::pulse::{self, Watch};
 use std::sync::Arc;
@@ -439,13 +439,13 @@ pub fn what_is_too_complex_to_compile_is_refused() {
 /// Goal: code for urgent contexts, with its checks, has the same limits, although it takes the compiler longer.
 pub fn code_for_urgent_contexts_weighs_more() {
     let program = load_bytes(make("adds", 50_000, 0)).expect("a module");
-    let error = program.compile_for_urgent().expect_err("too complex");
+    let error = program.compile_for_urgent(&tenant(1)).expect_err("too complex");
     assert_eq!(
         (error.state().0, error.message()),
         ("54000", "a function of the wasm module is too complex to compile")
     );
     assert!(!program.is_ready_for_urgent());
-    load_bytes(make("adds", 5_000, 0)).expect("a module").compile_for_urgent().expect("a smaller one");
+    load_bytes(make("adds", 5_000, 0)).expect("a module").compile_for_urgent(&tenant(1)).expect("a smaller one");
 }
 
 /// Prints time and memory for modules just below the limits.

@@ -69,7 +69,7 @@ fn load(wat: &str) -> SqlResult<Arc<dyn Program>> {
 }
 
 fn load_bytes(bytes: Vec<u8>) -> SqlResult<Arc<dyn Program>> {
-    runtime().load(&Artifact::new(ArtifactKind::Wasm, bytes))
+    runtime().load(&Artifact::new(ArtifactKind::Wasm, bytes), &tenant(1))
 }
 
 fn load_into(runtime: &Arc<dyn Runtime>, wat: &str) -> SqlResult<Arc<dyn Program>> {

@@ -288,7 +288,7 @@ pub fn a_long_operation_on_memory_ends_by_its_limit() {
     ] {
         let grow = "(drop (memory.grow (i32.sub (i32.const 16384) (memory.size))))";
         let program = load_into(&runtime, &module(&format!("{grow} {operation} local.get $len"))).expect("a module");
-        let open = || program.open(Tenant(1), Channel::Direct, &all).expect("an instance");
+        let open = || program.open(&tenant(1), Channel::Direct, &all).expect("an instance");
         let began = Instant::now();
         invoke(&mut *open(), 7, all, &mut ModelEngine::default()).expect("no limit");
         let whole = began.elapsed();
