@@ -80,6 +80,11 @@ impl Patrol {
         self.all.push(Patrolled { pid, descriptor, group, activity, count: 0, idle_since: None });
     }
 
+    /// Forgets a worker whose instance is gone, with what it holds of the worker.
+    pub(crate) fn remove(&mut self, pid: i32) {
+        self.all.retain(|one| one.pid != pid);
+    }
+
     /// Returns true if there is any worker.
     pub(crate) fn is_needed(&self) -> bool {
         !self.all.is_empty()

@@ -249,6 +249,7 @@ impl SpawnerThread {
     }
 
     fn end(&mut self, process: WorkerProcess, grace: Duration) {
+        self.patrol.remove(process.pid);
         let kills_at = (!grace.is_zero()).then(|| Instant::now() + grace);
         if kills_at.is_none() {
             process.kill();
