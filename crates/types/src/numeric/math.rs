@@ -324,7 +324,7 @@ impl Numeric {
         if whole.scale() == 0
             && let Some(times) = whole.to_i128().and_then(|times| i32::try_from(times).ok())
         {
-            return self.power_whole(times, exponent.scale());
+            return self.power_whole(times);
         }
         if self.is_zero() {
             return Ok(Numeric::from_parts(0, 16));
@@ -387,7 +387,7 @@ impl Numeric {
         })
     }
 
-    fn power_whole(&self, times: i32, exponent_scale: u32) -> SqlResult<Numeric> {
+    fn power_whole(&self, times: i32) -> SqlResult<Numeric> {
         if self.is_zero() {
             let one = if times == 0 { BigInt::one() } else { BigInt::zero() };
             return Ok(Numeric::made(one * ten_to(16), 16));
@@ -400,7 +400,7 @@ impl Numeric {
         if size > 131_072.0 + 1.0 {
             return Err(Numeric::overflow());
         }
-        let scale = made_scale(0, own.max(exponent_scale));
+        let scale = made_scale(0, own);
         if size < -f64::from(scale) - 1.0 {
             return Ok(Numeric::made(BigInt::zero(), scale));
         }
