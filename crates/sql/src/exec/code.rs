@@ -14,7 +14,7 @@ use catalog::{Routine, RoutineKind, RoutineResult, Volatility};
 use procs::calls::{ComingCall, ComingKind, DirectBody, EachRow, EachTypedRow, EachTypes, TypesOf, query_by_cursor};
 use procs::ends::Deadline;
 use procs::{
-    CursorHandle, EngineCalls, Executed, Instance, Invocation, NoticeLevel, StatementHandle, TableHandle,
+    CursorHandle, EngineCalls, Executed, Instance, Invocation, Level, NoticeLevel, StatementHandle, TableHandle,
     TransactionEnd,
 };
 use query::code::{CallScope, PlannedCall, TableCall};
@@ -191,6 +191,22 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
         self.table(table)?.call(call, self.scope())
     }
 
+    /// Checks the values of a key that linked code has made, or the first of them. Those of other code were read by the
+    /// key's types.
+    ///
+    /// # Errors
+    /// `39000` for another number of values, `42804` for one of another type.
+    fn check_key(&self, table: TableHandle, values: &[Datum], may_be_part: bool) -> SqlResult<()> {
+        if !self.routine.level().is_some_and(|(level, _)| level == Level::Native) {
+            return Ok(());
+        }
+        let key = &self.table(table)?.table.key;
+        match key.get(..values.len()) {
+            Some(part) if may_be_part || part.len() == key.len() => check_types(values, part),
+            Some(_) | None => Err(broken("a key has other columns than the table's")),
+        }
+    }
+
     /// Runs `body` as one command of the routine.
     fn command<R>(
         &self,
@@ -345,17 +361,6 @@ pub(super) fn check_values(row: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
     check_types(row, kinds)
 }
 
-/// Checks the values of a key that linked code has made, or the first of them.
-///
-/// # Errors
-/// `39000` for another number of values, `42804` for one of another type.
-fn check_key(values: &[Datum], key: Option<&[SqlType]>) -> SqlResult<()> {
-    match key {
-        Some(key) if values.len() == key.len() => check_types(values, key),
-        Some(_) | None => Err(broken("a key has other columns than the table's")),
-    }
-}
-
 fn check_types(values: &[Datum], kinds: &[SqlType]) -> SqlResult<()> {
     let is_value = |(value, of): &(&Datum, &SqlType)| value.is_null() || value.is_of(of.kind);
     match values.iter().zip(kinds).find(|pair| !is_value(pair)) {
@@ -417,7 +422,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn get(&mut self, table: TableHandle, key: &[Datum], locks: bool, each: &mut EachRow<'_>) -> SqlResult<bool> {
-        check_key(key, Some(&self.table(table)?.table.key))?;
+        self.check_key(table, key, false)?;
         let call = self.table_call(table, TableCall::Get { locks })?;
         let mut is_found = false;
         let mut each = |row: &[Datum]| {
@@ -448,7 +453,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn delete(&mut self, table: TableHandle, key: &[Datum]) -> SqlResult<bool> {
-        check_key(key, Some(&self.table(table)?.table.key))?;
+        self.check_key(table, key, false)?;
         let call = self.table_call(table, TableCall::Delete)?;
         let changed =
             self.command(&call, key, |run| run.body_rows(&call.statement, &mut |_| Ok(Flow::Continue(()))))?;
@@ -458,7 +463,7 @@ impl EngineCalls for CodeCalls<'_, '_> {
     }
 
     fn scan(&mut self, table: TableHandle, prefix: &[Datum], is_descending: bool) -> SqlResult<CursorHandle> {
-        check_key(prefix, self.table(table)?.table.key.get(..prefix.len()))?;
+        self.check_key(table, prefix, true)?;
         let call = self.table_call(table, TableCall::Scan { prefix: prefix.len(), is_descending })?;
         let opened = self.open(&call, prefix)?;
         opened.cursor.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a scan without columns"))
