@@ -197,7 +197,7 @@ impl<'r, 'a> CodeCalls<'r, 'a> {
     /// # Errors
     /// `39000` for another number of values, `42804` for one of another type.
     fn check_key(&self, table: TableHandle, values: &[Datum], may_be_part: bool) -> SqlResult<()> {
-        if !self.routine.level().is_some_and(|(level, _)| level == Level::Native) {
+        if self.routine.level().is_none_or(|(level, _)| level != Level::Native) {
             return Ok(());
         }
         let key = &self.table(table)?.table.key;
