@@ -47,7 +47,7 @@ struct Found {
     long: Long,
 }
 
-/// What is known of a module after it was read.
+/// Sections, types and long operations of a module that was read.
 #[derive(Default)]
 struct Layout {
     /// Ids of the sections and their places, without ids and lengths.

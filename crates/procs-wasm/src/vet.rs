@@ -85,7 +85,7 @@ const LOOPS: u64 = 80;
 /// A pair of a branch and a carried value.
 const CARRYING: u64 = 50;
 
-/// What weighing knows of a module, and of the function that it reads.
+/// Weight of a module so far, with the state of the function that is read.
 #[derive(Default)]
 struct Weigher {
     types: Vec<SubType>,

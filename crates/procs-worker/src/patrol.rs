@@ -120,8 +120,7 @@ impl Patrolled {
         if let Some(group) = &self.group {
             group.kill();
         }
-        system::kill_group(self.pid);
-        system::kill(&self.descriptor);
+        system::kill_with_group(self.pid, &self.descriptor);
         false
     }
 

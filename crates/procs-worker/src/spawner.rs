@@ -358,8 +358,7 @@ impl SpawnerThread {
 impl WorkerProcess {
     /// Kills the process, and those that it has started and not put into another session.
     fn kill(&self) {
-        system::kill_group(self.pid);
-        system::kill(&self.descriptor);
+        system::kill_with_group(self.pid, &self.descriptor);
     }
 
     /// Reaps the process, if it has ended. Its number is taken until then, so its group is no other one.

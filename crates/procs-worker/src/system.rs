@@ -100,6 +100,12 @@ pub(crate) fn kill_group(group: i32) {
     }
 }
 
+/// Kills a child, and those that it has started and not put into another session.
+pub(crate) fn kill_with_group(child: i32, process: &OwnedFd) {
+    kill_group(child);
+    kill(process);
+}
+
 /// Returns a time in nanoseconds that the kernel moves on every few milliseconds, and which costs no more than reading
 /// memory. It stands still between, so two equal times are close to each other.
 pub(crate) fn coarse_ns() -> i64 {

@@ -130,7 +130,7 @@ pub trait IdleInstances: Send + Sync {
     fn give_up(&self, tenant: Tenant, of: &[InstanceKind]) -> bool;
 }
 
-/// What one tenant has.
+/// Account of one tenant.
 #[derive(Debug)]
 struct TenantAccount {
     tenant: Tenant,
